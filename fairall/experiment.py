@@ -216,7 +216,7 @@ def warmed_up(task: Job, display: Display | None = None) -> Training:
 def write_files(result: Result, training: Training, folder: RunFolder) -> None:
     """Write the files of a result: tables, model card, policy and figures."""
     # Imported here: a command whose run is done needs no matplotlib.
-    from fairall.measuring.decisions import decision_tables
+    from fairall.measuring.decisions import decision_table
     from fairall.measuring.latent_quality import latent
     from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy
     from fairall.results.card import model_card
@@ -224,7 +224,7 @@ def write_files(result: Result, training: Training, folder: RunFolder) -> None:
 
     config, data = training.config, training.data
     if config.evaluation.decisions:
-        folder.write_decisions(decision_tables(training))
+        folder.write_decisions([decision_table(training)])
     result.save(folder)
     folder.write_text(CARD, model_card(result, folder.path.name))
     paths = [folder.file(f"policy/{name}") for name in (CONFIG, FEATURES, WEIGHTS, SUMS)]

@@ -11,8 +11,8 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, fields
+from functools import cache, cached_property
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -90,33 +90,33 @@ class Quantity:
 
     def sampled(self) -> Quantity:
         """The same from drawn decisions instead of acceptance probabilities."""
-        return self._derived(f"{self.name}_sampled")
+        return self._derived(name=f"{self.name}_sampled")
 
     def mean(self) -> Quantity:
         """The temporal mean (definition 2.4)."""
-        return self._derived(f"mean_{self.name}", label=f"mean {self.label}")
+        return self._derived(name=f"mean_{self.name}", label=f"mean {self.label}")
 
     def variation(self) -> Quantity:
         """The temporal variation (definition 2.4)."""
-        return self._derived(
-            f"tv_{self.name}", label=f"TV {self.label}", higher_is_better=False, bounds=(0.0, math.inf)
-        )
+        label, bounds = f"TV {self.label}", (0.0, math.inf)
+        return self._derived(name=f"tv_{self.name}", label=label, higher_is_better=False, bounds=bounds)
 
-    def _derived(self, name: str, **changes: Any) -> Quantity:
-        values = {key: getattr(self, key) for key in Quantity.__dataclass_fields__}
-        return Quantity(**(values | {"name": name} | changes))
+    def _derived(self, **changes: Any) -> Quantity:
+        return Quantity(**{field.name: getattr(self, field.name) for field in fields(Quantity)} | changes)
 
     def to_plain(self) -> dict[str, Any]:
         """All but the name, for JSON; an infinite bound becomes None."""
-        plain = {key: getattr(self, key) for key in Quantity.__dataclass_fields__ if key != "name"}
-        return plain | {"bounds": [bound if math.isfinite(bound) else None for bound in self.bounds]}
+        bounds = [bound if math.isfinite(bound) else None for bound in self.bounds]
+        plain = vars(self._derived()) | {"bounds": bounds}
+        del plain["name"]
+        return plain
 
     @classmethod
     def from_plain(cls, name: str, plain: Mapping[str, Any]) -> Quantity:
         """Inverse of `to_plain`."""
         low, high = plain["bounds"]
-        bounds = (-math.inf if low is None else low, math.inf if high is None else high)
-        return cls(name, **(dict(plain) | {"bounds": bounds}))
+        bounds = -math.inf if low is None else low, math.inf if high is None else high
+        return cls(name, **{**plain, "bounds": bounds})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,10 +138,9 @@ class Measure(Quantity):
 
     def __call__(self, data: Mapping[str, Any]) -> Tensor | None:
         """The measure of data by parameter name; None where the data lack one of them but `stake`."""
-        data = {"stake": None} | dict(data)
-        if not all(name in data for name in self.needs):
-            return None
-        return self.function(**{name: data[name] for name in self.needs})
+        known = {"stake": None, **data}
+        needed = {name: known[name] for name in self.needs if name in known}
+        return self.function(**needed) if len(needed) == len(self.needs) else None
 
 
 _registered: dict[Callable[..., Tensor], Measure] = {}
@@ -174,17 +173,15 @@ def measure(
     """
 
     def register(function: MeasureFunction) -> MeasureFunction:
-        parameters = list(inspect.signature(function).parameters)
-        of_policy = "propensity" in parameters
-        known = POLICY_DATA if of_policy else APPLICANTS_DATA
-        unknown = [name for name in parameters if name not in known]
-        if unknown or not {"propensity", "accepted"} & set(parameters):
+        parameters = [*inspect.signature(function).parameters]
+        of: Literal["policy", "applicants"] = "policy" if "propensity" in parameters else "applicants"
+        known = POLICY_DATA if of == "policy" else APPLICANTS_DATA
+        if not {known[0]} <= {*parameters} <= {*known}:
             raise FairAllError(
                 f"the measure {function.__name__} takes {', '.join(parameters) or 'nothing'}: parameters are "
                 f"some of {', '.join(POLICY_DATA)}, or some of {', '.join(APPLICANTS_DATA)}; "
                 "`propensity` or `accepted` is one of them"
             )
-        of: Literal["policy", "applicants"] = "policy" if of_policy else "applicants"
         described = function.__name__, label, unit, higher_is_better, bounds, of
         _registered[function] = Measure(*described, function=function, cumulative=cumulative)
         return function
@@ -195,10 +192,9 @@ def measure(
 def curves(measures: Iterable[Measure]) -> list[Quantity]:
     """The quantities of every time step, in the order of the columns of metrics.csv."""
     measures = list(measures)
-    of_policy = [
-        part for measure in measures if measure.of == "policy" for part in (measure, measure.sampled())
-    ]
-    return [*of_policy, *(measure for measure in measures if measure.of == "applicants")]
+    of_policy = [measure for measure in measures if measure.of == "policy"]
+    drawn = [part for measure in of_policy for part in (measure, measure.sampled())]
+    return [*drawn, *(measure for measure in measures if measure.of == "applicants")]
 
 
 def summaries(measures: Iterable[Measure]) -> list[Quantity]:
@@ -254,38 +250,33 @@ def _try_out(tried: Measure, key: str, *, by_replicate: bool) -> None:
     A mistake would otherwise end a run only after Phase I, or after its last time step. A measure that takes
     `weight` is computed without weights too, since the data set of a run may have none.
     """
+    of_policy = tried.of == "policy"
+    whom, wanted = ("people", (2,)) if of_policy else ("applicants", (3, 2))  # of 2 seeds
     # All combinations of four binary values, so that no group is empty.
-    label, s, truth, accepted = ((torch.arange(16) >> bit & 1).float() for bit in range(4))
-    people = {"label": label, "s": 2.0 * s - 1.0, "ground_truth": truth}
-    n_seeds, n_steps = 2, 3
-    made_up: dict[str, dict[str, Any]] = {}
-    if tried.of == "policy":
-        wanted: tuple[int, ...] = (n_seeds,)
-        if by_replicate:
-            people = {name: values.expand(n_seeds, 16) for name, values in people.items()}
-        half = torch.full((n_seeds, 16), 0.5)
-        others = dict.fromkeys(("propensity", *COUNTERFACTUAL_DATA), half)
-        weighted = people | others | {"weight": half[0], "cost": 0.5}
-        made_up["made-up people"] = weighted
-        if "weight" in tried.needs:
-            made_up["made-up people with weight=None"] = weighted | {"weight": None}
-    else:
-        wanted = (n_steps, n_seeds)
-        people |= {"accepted": accepted > 0, "counterfactually_accepted": accepted < 1}
-        people |= {"revealed_label": truth, "censored": truth > 0, "oracle_accepted": truth > 0}
-        stacked = {name: values.expand(*wanted, 16) for name, values in people.items()}
-        of_world = {"places": torch.full(wanted, 4.0), "group_score": torch.full((*wanted, 2), 0.5)}
-        made_up["made-up applicants"] = stacked | of_world | {"cost": 0.5}
-    for whom, data in made_up.items():
+    binary = [(torch.arange(16) >> bit & 1).float() for bit in range(4)]
+    if by_replicate or not of_policy:
+        binary = [values.expand(*wanted, 16) for values in binary]
+    label, s, truth, accepted = binary
+    half = torch.full((*wanted, 16), 0.5)
+    made_up: dict[str, Any] = {"label": label, "s": 2.0 * s - 1.0, "ground_truth": truth, "cost": 0.5}
+    made_up |= dict.fromkeys(("propensity", *COUNTERFACTUAL_DATA), half)
+    made_up |= {"accepted": accepted > 0, "counterfactually_accepted": accepted < 1, "revealed_label": truth}
+    made_up |= dict.fromkeys(("censored", "oracle_accepted"), truth > 0)
+    made_up |= {"places": torch.full(wanted, 4.0), "group_score": torch.full((*wanted, 2), 0.5)}
+    weights = {"": half.flatten()[:16], " with weight=None": None}
+    for suffix, weight in weights.items() if "weight" in tried.needs else [("", None)]:
         try:
-            values = tried(data)
+            values = tried(made_up | {"weight": weight})
         except Exception as error:
-            raise FairAllError(f"{key} fails on {whom} ({type(error).__name__}: {error})") from error
+            raise FairAllError(
+                f"{key} fails on made-up {whom}{suffix} ({type(error).__name__}: {error})"
+            ) from error
         if isinstance(values, Tensor) and values.shape == wanted and values.is_floating_point():
             continue
         got = f"{values.dtype} of shape {tuple(values.shape)}" if isinstance(values, Tensor) else repr(values)
         raise FairAllError(
-            f"{key} returns {got} for 2 seeds of {whom}; it must be a tensor of floats of shape {wanted}"
+            f"{key} returns {got} for 2 seeds of made-up {whom}{suffix}; "
+            f"it must be a tensor of floats of shape {wanted}"
         )
 
 
@@ -452,8 +443,7 @@ def effective_utility(
         >>> effective_utility(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, 1.0]]]), 0.5)
         tensor([[0.2500]])
     """
-    per_step = (accepted * worth(label, cost, stake)).mean(-1)
-    return per_step.cumsum(0) / _steps(per_step)
+    return _running_mean((accepted * worth(label, cost, stake)).mean(-1))
 
 
 @measure(
@@ -477,9 +467,7 @@ def effective_dpu(accepted: Tensor, s: Tensor) -> Tensor:
         >>> effective_dpu(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, -1.0]]]))
         tensor([[1.]])
     """
-    per_step = dpu(accepted.to(s.dtype), s)
-    known = ~per_step.isnan()
-    return per_step.nan_to_num(0.0).cumsum(0) / known.cumsum(0)
+    return _running_mean(dpu(accepted.to(s.dtype), s))
 
 
 @measure(
@@ -514,8 +502,7 @@ def effective_cfu(accepted: Tensor, counterfactually_accepted: Tensor) -> Tensor
         >>> effective_cfu(torch.tensor([[[True, False]]]), torch.tensor([[[True, True]]]))
         tensor([[0.5000]])
     """
-    per_step = (accepted != counterfactually_accepted).to(torch.get_default_dtype()).mean(-1)
-    return per_step.cumsum(0) / _steps(per_step)
+    return _running_mean(acceptance_rate(accepted != counterfactually_accepted))
 
 
 @measure(
@@ -544,34 +531,40 @@ def acceptance_rate(accepted: Tensor) -> Tensor:
     return accepted.to(torch.get_default_dtype()).mean(-1)
 
 
-@measure(label="acceptance rate of applicants, S = +1", unit="share", higher_is_better=None, bounds=SHARE)
-def acceptance_rate_advantaged(accepted: Tensor, s: Tensor) -> Tensor:
-    """Share of each step's applicants with S = +1 who were accepted.
-
-    NaN at a step without such applicants.
+@cache
+def acceptance_rate_of(s_of_group: float, key: str, name: str) -> Measure:
+    """The acceptance rate of a group of applicants, `acceptance_rate_KEY`; NaN at a step without any.
 
     Examples:
-        >>> acceptance_rate_advantaged(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, -1.0]]]))
+        >>> advantaged = acceptance_rate_of(1.0, "advantaged", "S = +1")
+        >>> advantaged.function(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, -1.0]]]))
         tensor([[1.]])
     """
-    return (accepted & (s > 0)).sum(-1) / (s > 0).sum(-1)
+
+    def rate(accepted: Tensor, s: Tensor) -> Tensor:
+        return (accepted & (s == s_of_group)).sum(-1) / (s == s_of_group).sum(-1)
+
+    rate.__doc__ = f"Share of each step's applicants with {name} who were accepted."
+    label = f"acceptance rate of applicants, {name}"
+    return Measure(f"acceptance_rate_{key}", label, "share", None, SHARE, "applicants", function=rate)
 
 
-@measure(label="acceptance rate of applicants, S = −1", unit="share", higher_is_better=None, bounds=SHARE)
-def acceptance_rate_disadvantaged(accepted: Tensor, s: Tensor) -> Tensor:
-    """Share of each step's applicants with S = −1 who were accepted.
+OF_ALL_GROUPS = tuple(_registered.values())
 
-    NaN at a step without such applicants.
 
-    Examples:
-        >>> acceptance_rate_disadvantaged(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, -1.0]]]))
-        tensor([[0.]])
+def of_groups(names: Mapping[str, str]) -> tuple[Measure, ...]:
+    """The measures of every run with these groups.
+
+    Args:
+        names: of more than two groups in the order of their numbers, by key; empty for two groups.
     """
-    return acceptance_rate_advantaged(accepted, -s)
+    numbers = range(len(names)) if names else (1, -1)
+    names = names or {"advantaged": "S = +1", "disadvantaged": "S = −1"}
+    return (*OF_ALL_GROUPS, *map(acceptance_rate_of, numbers, names, names.values()))
 
 
-STANDARD = tuple(_registered.values())
-"""The measures of every run."""
+STANDARD = of_groups({})
+"""The measures of every run with two groups."""
 
 
 @measure(label="CFU, Y held", unit="mean difference of probabilities", higher_is_better=False, bounds=SHARE)
@@ -586,32 +579,6 @@ def cfu_y_held(propensity: Tensor, counterfactual_y_held: Tensor) -> Tensor:
         tensor([0.2500])
     """
     return cfu(propensity, counterfactual_y_held)
-
-
-def of_groups(names: Mapping[str, str]) -> tuple[Measure, ...]:
-    """The measures of every run with these groups.
-
-    Args:
-        names: of more than two groups in the order of their numbers, by key; empty for two groups.
-    """
-    if not names:
-        return STANDARD
-    common = [
-        measure
-        for measure in STANDARD
-        if measure.function not in (acceptance_rate_advantaged, acceptance_rate_disadvantaged)
-    ]
-    return (*common, *(_rate_of(number, *names_of) for number, names_of in enumerate(names.items())))
-
-
-def _rate_of(number: int, key: str, name: str) -> Measure:
-    """The acceptance rate of the applicants of a group."""
-
-    def rate(accepted: Tensor, s: Tensor) -> Tensor:
-        return (accepted & (s == number)).sum(-1) / (s == number).sum(-1)
-
-    label = f"acceptance rate of applicants, {name}"
-    return Measure(f"acceptance_rate_{key}", label, "share", None, SHARE, "applicants", function=rate)
 
 
 def registered(function: Callable[..., Tensor]) -> Measure:
@@ -673,21 +640,16 @@ def dpu_standard_error(propensity: Tensor, s: Tensor, stratum: Tensor | None = N
         >>> dpu_standard_error(torch.tensor([[1.0, 0.0, 1.0, 1.0]]), s)
         tensor([0.5000])
     """
-    groups, means, variances = members(s), [], []
-    for group in groups:
-        n = int(group.sum())
+    means, variances = [], []
+    for group in members(s):
+        n, of_group = int(group.sum()), propensity[..., group]
         if n < 2:
             return torch.full_like(propensity[..., 0], torch.nan)
-        of_group = propensity[..., group]
-        mean = of_group.mean(-1, keepdim=True)
-        means.append(mean.squeeze(-1))
-        variances.append(
-            _variance_of_total((of_group - mean) / n, None if stratum is None else stratum[group])
-        )
-    highest = torch.stack(means).argmax(0, keepdim=True)
-    lowest = torch.stack(means).scatter(0, highest, torch.inf).argmin(0, keepdim=True)  # another group
-    variance = torch.stack(variances)
-    return (variance.gather(0, highest) + variance.gather(0, lowest)).squeeze(0).sqrt()
+        means.append(of_group.mean(-1))
+        z = (of_group - means[-1].unsqueeze(-1)) / n
+        variances.append(_variance_of_total(z, None if stratum is None else stratum[group]))
+    extremes = torch.stack(means).sort(0).indices[[0, -1]]
+    return torch.stack(variances).gather(0, extremes).sum(0).sqrt()
 
 
 def _variance_of_total(z: Tensor, stratum: Tensor | None) -> Tensor:
@@ -813,5 +775,6 @@ class Spread:
         return cls(mean, std, (max(mean - half, lowest), min(mean + half, highest)))
 
 
-def _steps(series: Tensor) -> Tensor:
-    return torch.arange(1, len(series) + 1, dtype=series.dtype).unsqueeze(-1)
+def _running_mean(per_step: Tensor) -> Tensor:
+    """Mean until each step of values (T, E) without those that are NaN; NaN before the first that is not."""
+    return per_step.nan_to_num(0.0).cumsum(0) / (~per_step.isnan()).cumsum(0)

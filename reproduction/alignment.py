@@ -135,13 +135,12 @@ def draw_alignment(spaces: dict[str, Space]) -> Figure:
             group = s == sign
             axes.scatter(*z[group].T, s=2, color=colour, alpha=0.25, lw=0, rasterized=True)
             handles[word] = axes.plot([], [], "o", ms=3, color=colour)[0]
-            if direction is None:
+            if np.isnan(direction).any():
                 continue
             # Beside each other, so that parallel arrows are told apart.
-            start = z[group].mean(0) + sign * 0.2 * length * np.array([-direction[1], direction[0]])
-            end = start + 2 * length * direction
+            start = z[group].mean(0) + sign * 0.2 * length * direction[::-1] * (-1, 1)
             arrow = {"arrowstyle": "-|>", "color": colour, "lw": 1.6, "shrinkA": 0, "shrinkB": 0}
-            axes.annotate("", xy=end, xytext=start, arrowprops=arrow)
+            axes.annotate("", xy=start + 2 * length * direction, xytext=start, arrowprops=arrow)
         axes.set(title=name, xlabel="first axis of z", box_aspect=1.0)
     panels[0].set_ylabel("second axis of z")
     legend_below(figure, handles, 2)

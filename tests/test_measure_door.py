@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import torch
 
 from fairall import metrics
 from fairall.errors import FairAllError
-from fairall.metrics import LATENT, STANDARD, load_measures, measure
+from fairall.metrics import LATENT, STANDARD, load_measures
 from fairall.online.evaluation import UTILITY_ERROR
+from fairall.results.runs import load_result
 from tests.conftest import CHECKOUT, run_folder, succeeded, typed, typed_line
 
 PAGE = (CHECKOUT / "docs" / "extending.md").read_text()
@@ -41,22 +41,15 @@ def test_the_example_of_the_page_runs_and_its_measures_are_everywhere(
     shown = told(f"{command} objective=mean_equalized_odds")
     assert "mean_equalized_odds" in shown
     assert "missed" in shown
-    (folder,) = (tmp_path / "outputs" / "runs").glob("*/*/*/DONE")
-    table = pd.read_csv(folder.parent / "metrics.csv")
-    assert (table["equalized_odds"] >= table["equal_opportunity"] - 1e-6).all()
-    assert (table["equalized_odds"] > table["equal_opportunity"] + 1e-3).any()  # no measure that is built in
-    assert table["equalized_odds_sampled"].notna().all()
-    last = table[table["time_step"] == 8].set_index("seed")["missed"]
-    assert (last > 0).all()
-    summary = json.loads((folder.parent / "summary.json").read_text())
-    assert summary["measures"]["equalized_odds"] == {
-        "label": "equalized-odds gap",
-        "unit": "difference of shares",
-        "higher_is_better": False,
-        "bounds": [0.0, 1.0],
-        "of": "policy",
-    }
-    assert summary["per_seed"][0]["missed"] == pytest.approx(last[0], abs=1e-6)
+    result = load_result(run_folder(tmp_path / "outputs"))
+    excess = result.steps["equalized_odds"] - result.steps["equal_opportunity"]
+    assert (excess.min() >= -1e-6) & (excess.max() > 1e-3)  # no measure that is built in
+    assert result.steps["equalized_odds_sampled"].notna().all()
+    assert result.last("missed").tolist() == pytest.approx(result.values("missed").tolist(), abs=1e-6)
+    assert (result.values("missed") > 0).all()
+    described = {measure.name: measure for measure in result.measures}["equalized_odds"]
+    label, unit = "equalized-odds gap", "difference of shares"
+    assert described == metrics.Quantity("equalized_odds", label, unit, False, metrics.SHARE, "policy")
 
     with closing(sqlite3.connect(tmp_path / "outputs" / "mlflow.db")) as store:
         logged = {name for (name,) in store.execute("select distinct key from metrics")}
@@ -66,12 +59,10 @@ def test_the_example_of_the_page_runs_and_its_measures_are_everywhere(
     (tmp_path / "my_measures.py").write_text(code + "\nEDITED = True\n")
     told(f"{command} tracking.enabled=false")
     (tmp_path / "my_measures.py").unlink()
-    runs = sorted((tmp_path / "outputs" / "runs").glob("*/*/*/DONE"))
-    assert len(runs) == 2
-    compared = told(f"python -m fairall compare {' '.join(str(run.parent) for run in runs)}")
-    assert "Further measures" in compared
-    assert "mean equalized-odds gap ↓" in compared
-    assert "mean acceptance rate" in compared
+    first, second = sorted((tmp_path / "outputs" / "runs").glob("*/*/*/DONE"))
+    compared = told(f"python -m fairall compare {first.parent} {second.parent}")
+    for words in ("Further measures", "mean equalized-odds gap ↓", "mean acceptance rate"):
+        assert words in compared
 
 
 @pytest.fixture
@@ -119,7 +110,8 @@ def test_mistakes_are_one_line(text: str, name: str, message: str, module: Path)
 
 def test_the_same_measure_twice_is_refused(module: Path) -> None:
     module.write_text(f"{HEAD}def f(propensity): return propensity.mean(-1)")
-    assert [one.name for one in load_measures(["some_measures.f"])[len(STANDARD) :]] == ["f"]
+    *standard, further = load_measures(["some_measures.f"])
+    assert (tuple(standard), further.name) == (STANDARD, "f")
     with pytest.raises(FairAllError, match="called f is there already"):
         load_measures(["some_measures.f", "some_measures.f"])
 
@@ -175,20 +167,6 @@ def test_names_in_the_results_of_a_run_are_refused(module: Path, monkeypatch: py
         sys.modules.pop("some_measures", None)
         with pytest.raises(FairAllError, match=f"called {name} is there already; rename this one"):
             load_measures([f"some_measures.{name}"])
-
-
-def test_a_decorated_function_is_left_as_it_is() -> None:
-    @measure(label="l", unit="u", higher_is_better=True)
-    def share(propensity: torch.Tensor) -> torch.Tensor:
-        return propensity.mean(-1)
-
-    assert share(torch.ones(2, 3)).tolist() == [1.0, 1.0]
-    assert load_measures([]) == STANDARD
-
-
-@pytest.mark.parametrize("one", STANDARD, ids=lambda one: one.name)
-def test_standard_measures_are_read_back_as_they_were_stored(one: metrics.Measure) -> None:
-    assert metrics.Quantity.from_plain(one.name, one.to_plain()).heading == one.heading
 
 
 def test_the_page_on_measures_has_a_row_of_each() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+import numpy as np
 import pandas as pd
 
 from fairall.config.schema import Config
@@ -17,6 +16,10 @@ HEAVY = 1000.0  # weight of a labelled row, in applicants
 APART = 0.7  # `latent_variance_gap`; in trials below 0.25 where groups share their axes, else above 1.2
 OPPOSED = 0.0  # `latent_label_agreement`
 READABLE = 0.6  # `latent_label_auc`
+WARNED_OF = """
+    mean_acceptance longest_rejection largest_ips_weight latent_variance_gap latent_label_agreement
+    latent_label_auc
+""".split()
 
 
 def preset_warnings(preset: str | None) -> list[str]:
@@ -57,47 +60,35 @@ def warnings_of(per_seed: pd.DataFrame, config: Config, *, learns: bool) -> list
         learns: whether the method learns (`Learner.learns`); of another, constant decisions are no problem.
     """
     diverged = per_seed["effective_utility"].isna()
-    sound = per_seed[~diverged]
-
-    def seeds(name: str, is_problem: Callable[[pd.Series], pd.Series]) -> str | None:
-        return _named(sound.index[is_problem(sound[name])]) if name in sound else None
-
-    lines = []
-    in_phase1 = diverged & (per_seed["phase1_best_epoch"] == 0 if "phase1_best_epoch" in per_seed else False)
-    for rows, key in ((in_phase1, "phase1.learning_rate"), (diverged & ~in_phase1, "learning_rate")):
-        if who := _named(per_seed.index[rows]):
-            lines.append(
-                f"{who} diverged: propensities are no numbers; not in means over seeds; lower model.{key}"
-            )
-    if learns:
-        for whom, collapsed in (
-            ("everybody", lambda acceptance: acceptance >= 1.0 - COLLAPSED),
-            ("nobody", lambda acceptance: acceptance <= COLLAPSED),
-        ):
-            if who := seeds("mean_acceptance", collapsed):
-                lines.append(
-                    f"{who} collapsed to accepting {whom} over the time steps of evaluation.window "
-                    "(mean_acceptance)"
-                )
-    if learns and (who := seeds("longest_rejection", lambda steps: steps >= STUCK)):
-        rule = config.exploration.rule.name
-        lines.append(f"{who} accepted nobody for {STUCK} or more steps in a row, with exploration={rule}")
-    if who := seeds("largest_ips_weight", lambda weight: weight > HEAVY):
-        most = config.protocol.max_ips_weight
-        bound = "null" if most is None else f"{most:g}"
-        lines.append(f"{who} met an IPS weight above {HEAVY:g} (protocol.max_ips_weight={bound})")
-    if who := seeds("latent_variance_gap", lambda gap: gap > APART):
-        lines.append(f"{who} use other latent axes for one group than for the other (latent_variance_gap)")
+    in_phase1 = diverged & (per_seed.get("phase1_best_epoch", np.nan) == 0)
+    of = per_seed.where(~diverged).reindex(columns=WARNED_OF)  # NaN, of which no comparison holds, elsewhere
     # The sign is noise where the label can hardly be predicted from z.
-    if "latent_label_auc" in sound:
-        sound = sound[sound["latent_label_auc"] > READABLE]
-        if who := seeds("latent_label_agreement", lambda cosine: cosine < OPPOSED):
-            lines.append(
-                f"{who} read the label from z with opposite signs in the groups (latent_label_agreement)"
-            )
-    return lines
-
-
-def _named(seeds: pd.Index) -> str | None:
-    """How many seeds and which, as text; None for none."""
-    return f"{count(len(seeds), 'seed')} ({', '.join(map(str, seeds))})" if len(seeds) else None
+    agreement = of["latent_label_agreement"].where(of["latent_label_auc"] > READABLE)
+    most, rule = config.protocol.max_ips_weight, config.exploration.rule.name
+    bound = "null" if most is None else f"{most:g}"
+    not_number = "diverged: propensities are no numbers; not in means over seeds; lower model"
+    constant = "over the time steps of evaluation.window (mean_acceptance)"
+    problems = {
+        f"{not_number}.phase1.learning_rate": in_phase1,
+        f"{not_number}.learning_rate": diverged & ~in_phase1,
+        f"collapsed to accepting everybody {constant}": learns & (of["mean_acceptance"] >= 1.0 - COLLAPSED),
+        f"collapsed to accepting nobody {constant}": learns & (of["mean_acceptance"] <= COLLAPSED),
+        f"accepted nobody for {STUCK} or more steps in a row, with exploration={rule}": (
+            learns & (of["longest_rejection"] >= STUCK)
+        ),
+        f"met an IPS weight above {HEAVY:g} (protocol.max_ips_weight={bound})": (
+            of["largest_ips_weight"] > HEAVY
+        ),
+        "use other latent axes for one group than for the other (latent_variance_gap)": (
+            of["latent_variance_gap"] > APART
+        ),
+        "read the label from z with opposite signs in the groups (latent_label_agreement)": (
+            agreement < OPPOSED
+        ),
+    }
+    named = {text: per_seed.index[rows] for text, rows in problems.items()}
+    return [
+        f"{count(len(seeds), 'seed')} ({', '.join(map(str, seeds))}) {text}"
+        for text, seeds in named.items()
+        if len(seeds)
+    ]

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import torch
 
-from fairall.data.features import Kind, Schema
+from fairall.data.features import DISCRETE, Schema
 from fairall.data.people import People
 from fairall.models.learner import Learner
 from fairall.models.logistic import penalised
@@ -16,6 +16,10 @@ from fairall.models.vae import FEW
 from fairall.tables.groups import sides
 
 ENOUGH = 10_000  # training people of a regression on a latent of some tens of dimensions
+NAMES = """
+    s_balanced_accuracy s_auc label_balanced_accuracy label_auc variance_gap label_agreement s_mmd
+    ground_truth_information
+""".split()
 FOR_MMD = 500  # people of a group, all pairs of whom are compared
 
 
@@ -40,36 +44,36 @@ def representation_measures(
     z_train, z_held_out = latent(learner, train, n_seeds), latent(learner, held_out, n_seeds)
     if z_train is None or z_held_out is None:
         return {}
-    weights = _weight(train), _weight(held_out)
-    s_train, s_held_out = (people.s.expand(n_seeds, -1).numpy() for people in (train, held_out))
-    fitted, good = (people.label.expand(n_seeds, -1).numpy() > 0 for people in (train, held_out))
-    names = ["s_balanced_accuracy", "s_auc", "label_balanced_accuracy", "label_auc"]
-    names += ["variance_gap", "label_agreement"] + ["s_mmd"] * (schema.n_groups > 2)
-    rows: list[tuple[float, ...]] = []
-    for e, z in enumerate(z_held_out):
-        of_label = readability(z_train[e], z, fitted[e], good[e], *weights)
-        gaps, opposed, distances = [], [], []
-        for pair in pairs_of_groups(schema.n_groups, s_train[e], s_held_out[e]):
-            members, first = in_pair(s_held_out[e], pair)
-            gaps.append(variance_gap(z[members], first))
-            weight = None if weights[1] is None else weights[1][members]
-            opposed.append(-label_agreement(z[members], good[e][members], first, weight))
-            distances.append(mmd(z[members][first], z[members][~first]) if schema.n_groups > 2 else np.nan)
-        of_s = readability_of_s(z_train[e], z, s_train[e], s_held_out[e], schema.n_groups)
-        rows.append((*of_s, *of_label, largest(gaps), -largest(opposed), largest(distances)))
-    columns = zip(*rows, strict=True)
-    measures = {f"latent_{name}": np.array(column) for name, column in zip(names, columns, strict=False)}
-    if held_out.ground_truth is not None:
-        truth = held_out.ground_truth.expand(n_seeds, -1).numpy()
-        informative = [mutual_information(*of_seed) for of_seed in zip(z_held_out, truth, strict=True)]
-        measures["latent_ground_truth_information"] = np.array(informative)
+    n_groups, truth = schema.n_groups, held_out.ground_truth
+    of_people = [
+        (z, *(of.expand(n_seeds, -1).numpy() for of in (people.s, people.label > 0, label_weight(people))))
+        for z, people in ((z_train, train), (z_held_out, held_out))
+    ]
+    values = np.full((len(NAMES), n_seeds), np.nan)
+    for e in sound(z_train, z_held_out):
+        (z_fit, s_fit, *label_fit), (z, s, *label) = ([of[e] for of in part] for part in of_people)
+        worst = [(np.nan,) * 3]
+        for pair in pairs_of_groups(n_groups, s_fit, s):
+            of_pair, first, good, weight = in_pair(pair, z, s, *label)
+            opposed = -label_agreement(of_pair, good, first, weight)
+            distance = mmd(of_pair[first], of_pair[~first]) if n_groups > 2 else np.nan
+            worst.append((variance_gap(of_pair, first), opposed, distance))
+        gap, opposed, distance = np.fmax.reduce(worst)
+        of_s = readability_of_s(z_fit, z, s_fit, s, n_groups)
+        of_label = readability((z_fit, *label_fit), (z, *label))
+        of_truth = np.nan if truth is None else mutual_information(z, truth.expand(n_seeds, -1)[e].numpy())
+        values[:, e] = *of_s, *of_label, gap, -opposed, distance, of_truth
+    absent = ["s_mmd"] * (n_groups == 2) + ["ground_truth_information"] * (truth is None)
+    measures = {
+        f"latent_{name}": of_seeds for name, of_seeds in zip(NAMES, values, strict=True) if name not in absent
+    }
 
     x, s = stacked(held_out, n_seeds)
     restored = learner.reconstruction(x, s)
     if restored is not None:
         for i, feature in enumerate(schema):
             error = (restored[..., i] - x[..., i]).abs()
-            if feature.kind in (Kind.BINARY, Kind.CATEGORICAL):
+            if feature.kind in DISCRETE:
                 error = (error > 0).float()
             measures[f"reconstruction_error_{feature.name}"] = error.mean(-1).numpy()
     return measures
@@ -91,41 +95,39 @@ def pairs_of_groups(n_groups: int, *of_parts: np.ndarray) -> list[tuple[float, f
     return list(combinations(large if n_groups > 2 else sides(2), 2))
 
 
-def in_pair(s: np.ndarray, pair: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
-    """Who of people with s (N,) is of a pair of groups, (N,), and who of these of its first, (n,), bool."""
+def in_pair(pair: tuple[float, float], z: np.ndarray, s: np.ndarray, *values: np.ndarray) -> list[np.ndarray]:
+    """The people in a pair of groups: their z (n, Z), who is of its first, (n,), bool, and their `values`."""
     members = np.isin(s, pair)
-    return members, s[members] == pair[0]
+    return [of[members] for of in (z, s == pair[0], *values)]
 
 
 def readability_of_s(
     z_train: np.ndarray, z_held_out: np.ndarray, s_train: np.ndarray, s_held_out: np.ndarray, n_groups: int
-) -> tuple[float, float]:
+) -> np.ndarray:
     """`readability` of s from latents (N, Z) and (M, Z), s (N,) and (M,): of the worst pair of groups."""
-    scores = []
+    scores = [(np.nan, np.nan)]
     for pair in pairs_of_groups(n_groups, s_train, s_held_out):
-        (train_rows, fitted), (held_out_rows, scored) = (in_pair(s, pair) for s in (s_train, s_held_out))
-        scores.append(readability(z_train[train_rows], z_held_out[held_out_rows], fitted, scored))
-    return largest([score[0] for score in scores]), largest([score[1] for score in scores])
+        parts = (z_train, s_train), (z_held_out, s_held_out)
+        scores.append(readability(*(in_pair(pair, z, s, np.ones(len(z))) for z, s in parts)))
+    return np.fmax.reduce(scores)
 
 
-def largest(values: Sequence[float]) -> float:
-    """The largest value that is known; NaN where none is."""
-    return max((value for value in values if value == value), default=np.nan)
+def sound(*z: np.ndarray) -> np.ndarray:
+    """Numbers of the seeds that have not diverged: whose latents (E, N, Z) are finite."""
+    return np.flatnonzero(np.all([np.isfinite(of).all((1, 2)) for of in z], 0))
 
 
 def mmd(z: np.ndarray, other: np.ndarray) -> float:
     """Squared maximum mean discrepancy of two groups' latents (N, Z) and (M, Z), unbiased, at most 2.
 
     The kernel is exp(−d²/m), d the distance of two people and m the median of d²; of each group the first
-    `FOR_MMD` people count. About 0 where both are alike; NaN where a seed has diverged.
+    `FOR_MMD` people count. About 0 where both are alike.
 
     References:
         Gretton, Borgwardt, Rasch, Schölkopf, Smola: A kernel two-sample test, JMLR 2012 (eq. 3).
     """
-    both = np.concatenate([z[:FOR_MMD], other[:FOR_MMD]])
-    if not np.isfinite(both).all():
-        return np.nan
-    n, m = len(z[:FOR_MMD]), len(other[:FOR_MMD])
+    z, other = z[:FOR_MMD], other[:FOR_MMD]
+    n, m, both = len(z), len(other), np.concatenate([z, other])
     squared = np.square(both[:, None] - both).sum(-1)
     kernel = np.exp(-squared / max(np.median(squared), 1e-12))
     within = (kernel[:n, :n].sum() - n) / (n * (n - 1)) + (kernel[n:, n:].sum() - m) / (m * (m - 1))
@@ -143,9 +145,9 @@ def variance_gap(z: np.ndarray, advantaged: np.ndarray) -> float:
         advantaged: membership of S = +1, shape (N,), bool.
 
     Returns:
-        0 or more; NaN where a group is absent or a seed has diverged.
+        0 or more; NaN where a group is absent.
     """
-    if not np.isfinite(z).all() or advantaged.all() or not advantaged.any():
+    if advantaged.all() or not advantaged.any():
         return np.nan
     return float(np.abs(z[advantaged].var(0) - z[~advantaged].var(0)).max())
 
@@ -165,35 +167,29 @@ def label_agreement(
         weight: of each label, 0 where it is unknown, shape (N,); None where all are known.
 
     Returns:
-        In [−1, 1]; NaN where a group lacks one of the labels or a seed has diverged.
+        In [−1, 1]; NaN where a group lacks one of the labels.
     """
-    advantaged_direction, other_direction = label_directions(z, good, advantaged, weight)
-    return (
-        np.nan
-        if advantaged_direction is None or other_direction is None
-        else float(advantaged_direction @ other_direction)
-    )
+    first, second = label_directions(z, good, advantaged, weight)
+    return float(first @ second)
 
 
 def label_directions(
     z: np.ndarray, good: np.ndarray, advantaged: np.ndarray, weight: np.ndarray | None = None
-) -> list[np.ndarray | None]:
+) -> np.ndarray:
     """Directions of z in which the label gets more likely, by logistic regression in S = +1 and in S = −1.
 
     Takes what `label_agreement` takes.
 
     Returns:
-        Two unit vectors, shape (Z,); None where a group lacks one of the labels or a seed has diverged.
+        Two unit vectors, shape (2, Z); NaN where a group lacks one of the labels.
     """
-    directions: list[np.ndarray | None] = []
-    labelled = np.ones(len(z), dtype=bool) if weight is None else weight > 0
-    for group in (advantaged & labelled, ~advantaged & labelled):
-        slope = np.zeros(z.shape[1])
-        if np.isfinite(z).all() and len(set(good[group])) == 2:
-            of_group = None if weight is None else weight[group]
-            slope = penalised(z[group], good[group], 1.0, of_group)[:-1]
-        size = np.linalg.norm(slope)
-        directions.append(slope / size if size > 0 else None)
+    directions = np.full((2, z.shape[1]), np.nan)
+    weight = np.ones(len(z)) if weight is None else weight
+    for direction, group in zip(directions, (advantaged, ~advantaged), strict=True):
+        rows = group & (weight > 0)
+        if len(set(good[rows])) == 2:
+            slope = penalised(z[rows], good[rows], 1.0, weight[rows])[:-1]
+            direction[:] = slope / (np.linalg.norm(slope) or np.nan)
     return directions
 
 
@@ -209,8 +205,7 @@ def mutual_information(z: np.ndarray, y: np.ndarray, *, neighbours: int = 10) ->
         neighbours: k.
 
     Returns:
-        In nats, up to an error that can make it slightly negative; NaN where a value has k people or fewer,
-        or a seed has diverged.
+        In nats, up to an error that can make it slightly negative; NaN where a value has k people or fewer.
 
     References:
         Ross, B. C. (2014). Mutual information between discrete and continuous data sets. PLoS ONE 9(2).
@@ -219,7 +214,7 @@ def mutual_information(z: np.ndarray, y: np.ndarray, *, neighbours: int = 10) ->
     from scipy.special import digamma
 
     values, counts = np.unique(y, return_counts=True)
-    if not np.isfinite(z).all() or counts.min() <= neighbours:
+    if counts.min() <= neighbours:
         return np.nan
     everybody, negative = KDTree(z), 0.0
     for value, count in zip(values, counts, strict=True):
@@ -231,8 +226,9 @@ def mutual_information(z: np.ndarray, y: np.ndarray, *, neighbours: int = 10) ->
     return float(digamma(len(z)) + digamma(neighbours) - negative)
 
 
-def _weight(people: People) -> np.ndarray | None:
-    return None if people.label_weight is None else people.label_weight.double().numpy()
+def label_weight(people: People) -> torch.Tensor:
+    """Weight of each label, 1 where all are known and have none; shape (N,), float64."""
+    return (people.labelled if people.label_weight is None else people.label_weight).double()
 
 
 def stacked(people: People, n_seeds: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -240,45 +236,28 @@ def stacked(people: People, n_seeds: int) -> tuple[torch.Tensor, torch.Tensor]:
     return people.x.expand(n_seeds, -1, -1), people.s.expand(n_seeds, -1)
 
 
-def readability(
-    z_train: np.ndarray,
-    z_held_out: np.ndarray,
-    target_train: np.ndarray,
-    target_held_out: np.ndarray,
-    weight_train: np.ndarray | None = None,
-    weight_held_out: np.ndarray | None = None,
-) -> tuple[float, float]:
+def readability(train: Sequence[np.ndarray], held_out: Sequence[np.ndarray]) -> tuple[float, float]:
     """Balanced accuracy and AUC of a logistic regression that predicts a binary target from latents.
 
     Args:
-        z_train: latents to learn on, shape (N, Z).
-        z_held_out: latents to be scored on, shape (M, Z).
-        target_train: targets of the people to learn on, shape (N,), bool.
-        target_held_out: targets of the others, shape (M,), bool.
-        weight_train: of the people to learn on, 0 where the target is unknown, shape (N,); None: alike.
-        weight_held_out: of the others, shape (M,).
+        train: latents of the N people to learn on, (N, Z), their target, (N,), bool, and the weight of each,
+            0 where the target is unknown, (N,).
+        held_out: the same of the M people to be scored on.
 
     Returns:
-        Both in [0, 1], 0.5 for chance; NaN where a target has one value only or a seed has diverged.
+        Both in [0, 1], 0.5 for chance; NaN where a target has one value only.
     """
-    if not (np.isfinite(z_train).all() and np.isfinite(z_held_out).all()):
-        return np.nan, np.nan  # a seed that diverged
-    fitted, scored = (
-        np.ones(len(z)) if weight is None else weight
-        for z, weight in ((z_train, weight_train), (z_held_out, weight_held_out))
+    (z, fitted, weight), (z_held_out, target, held_out_weight) = (
+        [values[part[2] > 0] for values in part] for part in (train, held_out)
     )
-    z_train, target_train, fitted = (values[fitted > 0] for values in (z_train, target_train, fitted))
-    z_held_out, target_held_out, scored = (
-        values[scored > 0] for values in (z_held_out, target_held_out, scored)
-    )
-    if len(set(target_train)) < 2 or len(set(target_held_out)) < 2:
+    if len(set(fitted)) < 2 or len(set(target)) < 2:
         return np.nan, np.nan
-    scale = z_train.std(0) + 1e-6
-    of_target = np.bincount(target_train, fitted)  # both values count alike
-    balanced = fitted * fitted.sum() / (2 * of_target[target_train.astype(int)])
-    *slopes, intercept = penalised(z_train / scale, target_train, 1.0, balanced)
+    scale = z.std(0) + 1e-6
+    of_target = np.bincount(fitted, weight)  # both values count alike
+    balanced = weight * weight.sum() / (2 * of_target[fitted.astype(int)])
+    *slopes, intercept = penalised(z / scale, fitted, 1.0, balanced)
     score = z_held_out / scale @ slopes + intercept
-    return balanced_accuracy(target_held_out, score > 0, scored), auc(target_held_out, score, scored)
+    return balanced_accuracy(target, score > 0, held_out_weight), auc(target, score, held_out_weight)
 
 
 def balanced_accuracy(target: np.ndarray, predicted: np.ndarray, weight: np.ndarray) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import torch
@@ -15,9 +17,9 @@ from fairall.measuring.diagnostics import (
     warm_up_warnings,
     warnings_of,
 )
-from fairall.measuring.latent_quality import representation_measures
-from fairall.measuring.references import oracle_decisions, reference_histories, references
-from fairall.measuring.summary import measure_table, summarise
+from fairall.measuring.latent_quality import label_weight, representation_measures
+from fairall.measuring.references import RUN, tables
+from fairall.measuring.summary import summarise
 from fairall.online.evaluation import DPU_ERROR, UTILITY_ERROR
 from fairall.online.training import Training
 from fairall.results.result import GROUPS, EvaluationPeople, Group, Result, WarmUp
@@ -37,20 +39,13 @@ def measure(training: Training, cache: Cache) -> Result:
     """
     config, data, evaluation = training.config, training.data, training.evaluation
     window = (config.evaluation.window[0], config.evaluation.window[1])
-    histories = reference_histories(training, cache)
-    table = measure_table(
-        training.history.recorded(),
-        evaluation.seeds,
-        evaluation.cost,
-        evaluation.measures,
-        oracle_decisions(histories),
-    )
-    per_seed, aggregate = summarise(
-        table, window=window, further=_further(training), measures=evaluation.measures
-    )
-    of_references = references(histories, training, window)
+    summarised = partial(summarise, window=window, measures=evaluation.measures)
+    of_policies = tables(training, cache)
+    table = of_policies.pop(RUN)
+    per_seed, aggregate = summarised(table, further=_further(training))
+    references = {name: summarised(of_policy)[1] for name, of_policy in of_policies.items()}
+    of_references = pd.concat(references, names=["policy", "measure"])
     everybody = float(of_references.loc[("accept_all", "effective_utility"), "mean"])
-    del histories  # decisions of several policies
     sensitive, decided = data.pool_table.sensitive, training.decided.accepted
     return Result(
         config=config.stored(),
@@ -79,17 +74,16 @@ def measure(training: Training, cache: Cache) -> Result:
 def _evaluation_people(training: Training) -> EvaluationPeople:
     """The standard errors are those of the last policy, averaged over the seeds that have not diverged."""
     people = training.evaluation.people.replicate(0)  # all splits have as many, all with a label
-    weight = people.labelled if people.label_weight is None else people.label_weight
-    errors = {}
+    errors: dict[str, float | None] = {}
     for name in (UTILITY_ERROR, DPU_ERROR):
         of_seeds = training.history.measures[name][-1]
-        error = float(of_seeds[of_seeds.isfinite()].mean())
-        errors[name] = error if np.isfinite(error) else None
+        known = of_seeds[of_seeds.isfinite()]
+        errors[name] = float(known.mean()) if len(known) else None
     return EvaluationPeople(
         split=training.config.evaluation.split,
         people=len(people),
         labelled=int(people.labelled.sum()),
-        effective_sample_size=effective_sample_size(weight.double().numpy()),
+        effective_sample_size=effective_sample_size(label_weight(people).numpy()),
         **errors,
     )
 
@@ -126,24 +120,20 @@ def groups(data: PreparedData, table: pd.DataFrame, window: tuple[int, int]) -> 
         table: see `summary.measure_table`.
         window: t1 and t2 of the temporal measures.
     """
-    sensitive = data.pool_table.sensitive
+    sensitive, train = data.pool_table.sensitive, data.train
     splits = {name: getattr(data, name) for name in SPLITS}
-    in_window = table[table["time_step"].between(*window)]
-    keys = sensitive.keys if sensitive is not None else {}
-    of_groups = dict(zip(keys or GROUPS[1:], sides(len(keys) or 2), strict=True))
-    by_group = {}
-    for group, s in {GROUPS[0]: None, **of_groups}.items():
-        members = {
-            name: torch.ones_like(people.s, dtype=torch.bool) if s is None else people.s == s
-            for name, people in splits.items()
-        }
+    words = {} if sensitive is None else sensitive.groups
+    keys = (sensitive and sensitive.keys) or GROUPS[1:]
+    in_window, by_group = table[table["time_step"].between(*window)], {}
+    for group, s in zip((GROUPS[0], *keys), (None, *sides(len(keys))), strict=True):
+        members = {name: people.s == (people.s if s is None else s) for name, people in splits.items()}
         rate = "acceptance_rate" if s is None else f"acceptance_rate_{group}"
         # Share of label 1, by the weights of labels where some are unknown.
-        train, rows = data.train, members["train"]
+        rows = members["train"]
         weight = None if train.label_weight is None else train.label_weight[rows].double()
         base_rate = float(metrics.weighted_mean(train.label[rows].double(), weight))
         by_group[group] = Group(
-            values=list(sensitive.groups[s]) if sensitive is not None and s is not None else [],
+            values=[] if s is None else list(words.get(s, ())),
             people={name: _mean_size(rows) for name, rows in members.items()},
             labelled=sum(_mean_size(splits[name].labelled & rows) for name, rows in members.items()),
             base_rate=base_rate if np.isfinite(base_rate) else None,
@@ -160,7 +150,7 @@ def _mean_size(members: torch.Tensor) -> int:
 
 def _over_seeds(table: pd.DataFrame, measure: str) -> metrics.Spread | None:
     """Mean per seed that has not diverged, over the time steps that have such applicants."""
-    sound = table.groupby("seed")["utility"].transform(lambda values: values.notna().all())
+    sound = table["utility"].notna().groupby(table["seed"]).transform("all")
     # In double precision, since pandas 2 and 3 round means of single precision otherwise.
     of_seeds = table[sound].astype({measure: float}).groupby("seed")[measure].mean().to_numpy()
     return metrics.Spread.over_seeds(of_seeds, bounds=metrics.SHARE)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fairall.data.people import People
-from fairall.measuring.latent_quality import ENOUGH, readability_of_s, stacked
+from fairall.measuring.latent_quality import ENOUGH, readability_of_s, sound, stacked
 from fairall.metrics import weighted_mean
 from fairall.models.classifier import IPSClassifier
 from fairall.models.elbo import reparameterize
@@ -92,11 +92,13 @@ def latent_selection_metrics(
     reconstruction = in_chunks(loss_of, x, s, z).mean(-1)
 
     s_train, s_held_out = train.s.expand(len(seeds), -1).numpy(), np.repeat(s.numpy(), LATENT_SAMPLES, axis=1)
-    of_seeds = zip(z_train, z.mT.flatten(1, 2).numpy(), s_train, s_held_out, strict=True)
-    auc = [readability_of_s(*of_seed, vae.inputs.n_groups)[1] for of_seed in of_seeds]
+    z_held_out, auc = z.mT.flatten(1, 2).numpy(), np.full(len(seeds), np.nan)
+    for e in sound(z_train, z_held_out):
+        of_seed = z_train[e], z_held_out[e], s_train[e], s_held_out[e]
+        auc[e] = readability_of_s(*of_seed, vae.inputs.n_groups)[1]
     return {
         "reconstruction_loss": reconstruction.double().numpy(),
-        "latent_s_dependence": np.abs(2.0 * np.array(auc) - 1.0),
+        "latent_s_dependence": np.abs(2.0 * auc - 1.0),
     }
 
 

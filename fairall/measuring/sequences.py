@@ -65,12 +65,11 @@ def largest_gap(
     Returns:
         The difference and the two ends, in [0, 1], each of shape (T,); NaN until all groups have a rate.
     """
-    both = list(combinations(range(len(rates)), 2))
-    half = half_width(np.maximum(rows, 1.0), 1.0 - (1.0 - LEVEL) / len(both))
-    gaps = np.abs(np.stack([rates[first] - rates[second] for first, second in both]))
-    halves = half * np.sqrt(np.stack([variances[first] + variances[second] for first, second in both]))
-    low, high = (gaps - halves).max(0), (gaps + halves).max(0)
-    return gaps.max(0), np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+    first, second = np.triu_indices(len(rates), 1)
+    half = half_width(np.maximum(rows, 1.0), 1.0 - (1.0 - LEVEL) / len(first))
+    gaps, halves = np.abs(rates[first] - rates[second]), half * np.sqrt(variances[first] + variances[second])
+    low, high = (np.clip(ends.max(0), 0.0, 1.0) for ends in (gaps - halves, gaps + halves))
+    return gaps.max(0), low, high
 
 
 def bernstein_low(values: np.ndarray, error: float) -> np.ndarray:
@@ -132,15 +131,11 @@ def blocks(first: np.ndarray) -> np.ndarray:
     Returns:
         The row after each of the K blocks, shape (K,).
     """
-    members = [np.flatnonzero(first), np.flatnonzero(~first)]
-    before = [np.cumsum(first), np.cumsum(~first)]
-    ends: list[int] = []
-    used = [0, 0]
-    while all(n + MEMBERS <= len(rows) for n, rows in zip(used, members, strict=True)):
-        end = max(rows[n + MEMBERS - 1] for n, rows in zip(used, members, strict=True))
-        ends.append(end + 1)
-        used = [counted[end] for counted in before]
-    return np.array(ends, dtype=int)
+    counts = [np.cumsum(np.append(0, rows)) for rows in (first, ~first)]
+    ends = [0]
+    while (end := max(n.searchsorted(n[ends[-1]] + MEMBERS) for n in counts)) <= len(first):
+        ends.append(end)
+    return np.array(ends[1:], dtype=int)
 
 
 def gap_wealth(phi: np.ndarray, group: np.ndarray, codes: np.ndarray, epsilon: float) -> np.ndarray:
@@ -158,22 +153,21 @@ def gap_wealth(phi: np.ndarray, group: np.ndarray, codes: np.ndarray, epsilon: f
         After each row, shape (N,).
     """
     total_wealth, both = np.zeros(len(phi)), list(combinations(codes.tolist(), 2))
-    for group_a, group_b in both:
-        rows = np.flatnonzero((group == group_a) | (group == group_b))
-        first = group[rows] == group_a
+    for pair in both:
+        rows = np.flatnonzero(np.isin(group, pair))
+        first = group[rows] == pair[0]
         ends = blocks(first)
-        means = []
-        for members in (first, ~first):
-            until = np.stack([np.cumsum(phi[rows] * members), np.cumsum(members)])[:, ends - 1]
-            total, number = np.diff(until, prepend=0.0)
-            means.append(total / number)
+        sums = np.stack([phi[rows] * first, first, phi[rows] * ~first, ~first]).cumsum(1)[:, ends - 1]
+        total, number, other_total, other_number = np.diff(sums, prepend=0.0)
+        difference = total / number - other_total / other_number
         complete = np.searchsorted(rows[ends - 1], np.arange(len(phi)), side="right")
         for sign in (1.0, -1.0):
-            total_wealth += np.append(1.0, wealth(sign * (means[0] - means[1]), epsilon))[complete]
+            total_wealth += np.append(1.0, wealth(sign * difference, epsilon))[complete]
     return total_wealth / (2 * len(both))
 
 
 def _before(values: np.ndarray, at_first: float) -> np.ndarray:
     """The values of the row before, shape (..., N)."""
-    first = np.full((*values.shape[:-1], 1), at_first)
-    return np.concatenate([first, values[..., :-1]], axis=-1)
+    before = np.roll(values, 1, -1)
+    before[..., 0] = at_first
+    return before

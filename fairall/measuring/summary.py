@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -44,36 +43,31 @@ def measure_table(
     """
     applicants = recorded.applicants | ({} if oracle is None else {"oracle_accepted": oracle})
     n_steps, n_seeds, n_applicants = applicants["accepted"].shape
-    together = max(1, BLOCK // (n_steps * n_applicants))
-    by_measure: dict[str, list[Tensor]] = {}
+    together, tables = max(1, BLOCK // (n_steps * n_applicants)), []
     for some in torch.arange(n_seeds).split(together):  # some seeds after the others, to save memory
-        block = slice(int(some[0]), int(some[-1]) + 1)
-        data: dict[str, Any] = {name: values[:, block].contiguous() for name, values in applicants.items()}
+        series = {name: values[:, some] for name, values in recorded.measures.items()}
+        data = {name: values.index_select(1, some) for name, values in applicants.items()}
+        no_value = torch.full((1, len(some)), torch.nan)  # at time step 0, which has no applicants
         for measure in measures:
             of_seeds = measure({"cost": cost} | data) if measure.of == "applicants" else None
             if of_seeds is not None:
-                by_measure.setdefault(measure.name, []).append(of_seeds)
-    no_value = torch.full((1, n_seeds), torch.nan)  # at time step 0, which has no applicants
-    later = {name: torch.cat([no_value, torch.cat(parts, dim=1)]) for name, parts in by_measure.items()}
-    series = recorded.measures | later
-    sound = series["utility"].isfinite().int().cummin(0).values.bool()
-    series = {name: torch.where(sound, values, torch.nan) for name, values in series.items()}
-
-    n_rows = len(sound)
-    table = pd.DataFrame(
-        {"seed": np.repeat(seeds, n_rows), "time_step": np.tile(np.arange(n_rows), len(seeds))}
-    )
-    for quantity in metrics.curves(measures):
-        values = series.get(quantity.name)
-        table[quantity.name] = np.nan if values is None else values.T.reshape(-1).numpy()
-    return table
+                series[measure.name] = torch.cat([no_value, of_seeds])
+        sound = series["utility"].isfinite().int().cummin(0).values.bool()
+        keys = torch.tensor(seeds)[some].tolist(), range(n_steps + 1)
+        tables.append(
+            pd.DataFrame(
+                {name: torch.where(sound, of, torch.nan).T.flatten().numpy() for name, of in series.items()},
+                pd.MultiIndex.from_product(keys, names=["seed", "time_step"]),
+            )
+        )
+    return pd.concat(tables).reset_index().reindex(columns=columns(measures))
 
 
 def summarise(
     table: pd.DataFrame,
     *,
     window: tuple[int, int],
-    further: Mapping[str, np.ndarray],
+    further: Mapping[str, np.ndarray] | None = None,
     measures: Sequence[Measure] = STANDARD,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Measures of a whole run, per seed and over seeds.
@@ -81,31 +75,30 @@ def summarise(
     Args:
         table: see `measure_table`.
         window: t1 and t2 of the temporal measures.
-        further: other measures, one value per seed, shape (E,).
+        further: other measures, one value per seed, shape (E,); None for none.
         measures: of the table.
 
     Returns:
         `Result.per_seed` and `Result.aggregate`, which is over the seeds that have not diverged.
     """
-    by_step = {
-        name: table.pivot(index="time_step", columns="seed", values=name) for name in table.columns[2:]
+    seeds = table["seed"].unique()
+    # In the precision of each column; the last axis is that of the seeds.
+    series = {
+        name: torch.from_numpy(table[name].to_numpy().reshape(len(seeds), -1).T.copy()) for name in table
     }
-    values = {
-        measure.name: by_step[measure.name].iloc[-1].to_numpy() for measure in measures if measure.cumulative
-    }
+    values = {measure.name: series[measure.name][-1].numpy() for measure in measures if measure.cumulative}
     for quantity in metrics.curves(measures):
         if quantity.of == "policy":
-            series = torch.from_numpy(by_step[quantity.name].to_numpy(copy=True))
-            values[quantity.variation().name] = metrics.temporal_variation(series, window).numpy()
-            values[quantity.mean().name] = metrics.temporal_mean(series, window).numpy()
-    values |= further
+            of_steps = series[quantity.name]
+            values[quantity.variation().name] = metrics.temporal_variation(of_steps, window).numpy()
+            values[quantity.mean().name] = metrics.temporal_mean(of_steps, window).numpy()
+    values |= further or {}
 
     bounds = {quantity.name: quantity.bounds for quantity in metrics.summaries(measures)} | metrics.LATENT
-    sound = by_step["utility"].iloc[-1].notna().to_numpy()
+    sound = ~series["utility"][-1].isnan().numpy()
     aggregate = {
         name: metrics.Spread.over_seeds(of_seeds[sound], bounds=bounds.get(name, metrics.UNBOUNDED))
         for name, of_seeds in values.items()
     }
-    columns = {name: np.asarray(of_seeds, dtype=float) for name, of_seeds in values.items()}
-    per_seed = pd.DataFrame(columns, index=pd.Index(table["seed"].unique(), name="seed"))
+    per_seed = pd.DataFrame(values, index=pd.Index(seeds, name="seed"), dtype=float)
     return per_seed.where(np.isfinite(per_seed)), spreads(aggregate)

@@ -199,7 +199,7 @@ class Oracle(FixedPolicy):
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
         """Fit to the training rows; raises as `fit`."""
         self.fit(data.train, data.validation, cache)
-        self.remember(data.test, cache)
+        self.remember([data.test], cache)
         progress()
         return None
 
@@ -240,7 +240,7 @@ class Oracle(FixedPolicy):
         self.known = Known(len(self.threshold))
         self.known.add(models["hashes"][several], log_odds)
         if len(further):
-            self.remember(further, cache)
+            self.remember([further], cache)
         if self.bound is not None:
             self.choose_thresholds(log_odds, people.x, s)
         return log_odds, people.x, s
@@ -282,23 +282,24 @@ class Oracle(FixedPolicy):
                 log_odds[e, rows] = self._of_fold(e, fold, x[e, rows], of_s[e, rows])
         return log_odds.view(s.shape)
 
-    def remember(self, people: People, cache: Cache) -> None:
+    def remember(self, people: Sequence[People], cache: Cache) -> None:
         """Score people who will come again, and their counterfactuals where these are known, once for all.
 
         The scores are kept in `cache`: only the first run with the same people needs the classifiers.
         """
-        features = people.x, people.counterfactual_x, people.counterfactual_x_y_held
-        asked = [
-            (x, s) for x, s in zip(features, (people.s, -people.s, -people.s), strict=True) if x is not None
-        ]
+        asked = []
+        for name, sign in (("x", 1.0), ("counterfactual_x", -1.0), ("counterfactual_x_y_held", -1.0)):
+            if getattr(people[0], name) is not None:
+                x = torch.cat([getattr(some, name) for some in people], -2)
+                asked.append((x, sign * torch.cat([some.s for some in people], -1)))
 
         def scored(_: Checkpoint) -> State:
-            n = len(self.threshold)
-            known = [(hashes(x, s).view(n, -1), self.log_odds(x, s).view(n, -1)) for x, s in asked]
-            return {
-                "hashes": torch.cat([one for one, _ in known], 1),
-                "log_odds": torch.cat([one for _, one in known], 1),
-            }
+            shape = len(self.threshold), -1
+            hashed, found = (
+                torch.cat([compute(x, s).view(shape) for x, s in asked], 1)
+                for compute in (hashes, self.log_odds)
+            )
+            return {"hashes": hashed, "log_odds": found}
 
         values = [of.numpy().tobytes() for person in asked for of in person]
         key = computation_key(self._fit.encode(), str(len(self.threshold)).encode(), *values)

@@ -20,21 +20,19 @@ from fairall.display.progress import Display
 from fairall.errors import FairAllError
 from fairall.experiment import run
 from fairall.measuring import summary
-from fairall.measuring.references import oracle_decisions, reference_histories, references
-from fairall.measuring.summary import measure_table
+from fairall.measuring.references import RUN, reference_histories, tables
 from fairall.models.oracle import Oracle, oracles
-from fairall.online.history import Recorded
 from fairall.online.training import Training
 from fairall.results import figures
 from fairall.results.result import Result
+from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Checkpoint
-from tests.conftest import cache_in, no_cache, training_of
+from tests.conftest import LOANS, cache_in, no_cache, training_of
 from tests.worlds.conftest import ALL_PARTS
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 QUICK = ["preset=quick", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=2", "tracking.enabled=false"]
-SMALL = [*QUICK[2:], "seeds=1", "schedule.time_steps=4", "evaluation.window=[2,4]"]
 Runs = Callable[..., tuple[Result, str]]
 
 
@@ -44,9 +42,9 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
 
     monkeypatch.setattr(figures, "save_figure", undrawn)
 
-    def made(*words: str, usual: list[str] = QUICK) -> tuple[Result, str]:
+    def made(*words: str) -> tuple[Result, str]:
         with contextlib.redirect_stdout(io.StringIO()) as shown:
-            result = run(compose_config(*usual, f"outputs_dir={tmp_path}", *words), display=Display())
+            result = run(compose_config(*QUICK, f"outputs_dir={tmp_path}", *words), display=Display())
         return result, " ".join(shown.getvalue().split())
 
     return made
@@ -77,17 +75,17 @@ def test_constant_policies_do_as_they_are_called(quick: Runs) -> None:
     means = everybody.aggregate["mean"]
     assert means["mean_acceptance"] == 1.0
     assert means["mean_utility"] == pytest.approx(0.18)
-    assert not [warning for warning in everybody.warnings if "collapsed" in warning]
+    assert "collapsed" not in " ".join(everybody.warnings)
     # Longer than the steps after which a policy that accepts nobody is made to explore.
     nobody, shown = quick("model=reject_all", "schedule.time_steps=15", "exploration.after=2")
     assert set(nobody.references.loc["reject_all", "mean"].dropna()) == {0.0}
     assert nobody.aggregate.loc["effective_utility", "mean"] == 0.0
     assert nobody.per_seed["longest_rejection"].iloc[0] == 15
-    assert "hparams" not in shown
-    assert "accepted nobody for" not in shown
-    chance, _ = quick("model=random")
-    assert chance.aggregate.loc["mean_acceptance", "mean"] == pytest.approx(0.5)
-    assert chance.aggregate.loc["effective_utility", "mean"] == pytest.approx(0.09, abs=0.03)
+    for words in ("hparams", "accepted nobody for"):
+        assert words not in shown
+    chance = quick("model=random")[0].aggregate["mean"]
+    assert chance["mean_acceptance"] == pytest.approx(0.5)
+    assert chance["effective_utility"] == pytest.approx(0.09, abs=0.03)
 
 
 def kept_figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
@@ -107,84 +105,60 @@ def test_a_run_shows_its_references_and_the_noise_of_its_people(
 ) -> None:
     drawn = kept_figures(monkeypatch)
     result, shown = quick("model=unfairlog")
+    people, of = result.evaluation, result.references["mean"]
     assert re.search(r"│ mean_utility │ [−\d. ±]+ │ [\[\]−\d., ]+ │ 18.00 │", shown)
-    people = result.evaluation
-    error, of_dpu = people.utility_standard_error, people.dpu_standard_error
-    assert error is not None
-    assert of_dpu is not None
     assert people.people == 150
-    assert 0.02 < error < 0.05
-    assert 0.0 < of_dpu < 0.2
-    utility, dpu = (f"a standard error of {100 * value:.1f}" for value in (error, of_dpu))
-    noise = f"the utility {utility} and the DPU {dpu}"
-    assert noise in shown
-    assert noise in (result.path / "model_card.md").read_text()
-    levels = [
-        {text: line.get_ydata()[0] for line in axes.lines if (text := str(line.get_label()))[0] != "_"}
-        for axes in drawn[0].axes[:2]
-    ]
+    errors = [float(error or 0.0) for error in (people.utility_standard_error, people.dpu_standard_error)]
+    assert 0.02 < errors[0] < 0.05
+    assert 0.0 < errors[1] < 0.2
+    utility, dpu = (f"a standard error of {100 * error:.1f}" for error in errors)
+    for said in (shown, (result.path / "model_card.md").read_text()):
+        assert f"the utility {utility} and the DPU {dpu}" in said
+    (figure,) = drawn
+    for told in (result.warnings[0], shown.split("┃")[0], " ".join(figure.get_suptitle().split())):
+        assert CAUTION in told
+    levels = [{line.get_label(): line.get_ydata()[0] for line in axes.lines} for axes in figure.axes[:2]]
     assert levels[0]["accept everybody"] == pytest.approx(18.0)
     assert levels[0]["accept nobody"] == 0.0
     assert "accept everybody" not in levels[1]
-    for of, measure in zip(levels, ("mean_utility", "mean_dpu"), strict=True):
-        for policy, label in (
-            ("oracle", "knows every label"),
-            ("oracle_fair", "knows every label, with parity"),
-        ):
-            assert of[label] == pytest.approx(100 * result.references.loc[(policy, measure), "mean"])
-    utility = result.references.loc[("oracle", "mean_utility"), "mean"]
+    knows = {"oracle": "knows every label", "oracle_fair": "knows every label, with parity"}
+    for level, measure in zip(levels, ("mean_utility", "mean_dpu"), strict=True):
+        assert [level[label] for label in knows.values()] == pytest.approx(
+            [100 * of[policy, measure] for policy in knows]
+        )
     (row,) = (line for line in shown.splitlines() if " mean_utility " in line)
-    assert f"{100 * utility:.2f}" in row
-
-
-@pytest.mark.whole
-def test_preset_quick_is_marked_everywhere(quick: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = kept_figures(monkeypatch)
-    result, shown = quick("model=fairall_II", "schedule.time_steps=8")
-    assert CAUTION in result.warnings[0]
-    assert CAUTION in shown.split("┃")[0]
-    assert len(drawn) == 2
-    for figure in drawn:
-        assert CAUTION in " ".join(figure.get_suptitle().split())
-    other, shown = quick("model=unfairlog", usual=SMALL)
-    assert CAUTION not in shown
-    assert CAUTION not in other.warnings
+    assert f"{100 * of['oracle', 'mean_utility']:.2f}" in row
 
 
 def test_a_collapsed_policy_is_a_warning(quick: Runs) -> None:
     # ½ is above what a thresholded policy asks for only where it accepts everybody: c next to 0.
     result, shown = quick("model=unfairlog", "model.decision=deterministic", "cost.value=0.01")
-    assert [warning for warning in result.warnings if "collapsed to accepting everybody" in warning]
-    assert "collapsed to accepting everybody" in shown
+    for told in (" ".join(result.warnings), shown):
+        assert "collapsed to accepting everybody" in told
     everybody = result.references.loc[("accept_all", "mean_utility"), "mean"]
     assert result.aggregate.loc["mean_utility", "mean"] == pytest.approx(everybody, abs=0.01)
 
 
 def test_an_initial_policy_that_accepts_nobody_is_a_warning(quick: Runs) -> None:
     result, _ = quick("model=unfairlog", "initial_policy.intercept=-1000")
-    assert [warning for warning in result.warnings if "initial policy accepted nobody" in warning]
+    assert "initial policy accepted nobody" in " ".join(result.warnings)
 
 
 def test_what_was_done_with_unlabelled_people_is_in_the_summary(quick: Runs) -> None:
-    loans = Path(__file__).parents[1] / "data" / "loans.csv"
-    result, shown = quick(
-        "model=fairall_II",
-        "dataset=csv",
-        f"dataset.path={loans}",
-        "dataset.label=repaid",
-        "dataset.positive=yes",
-        "dataset.sensitive=sex",
-        "dataset.advantaged=male",
-        "dataset.decision=decision",
-        "dataset.accepted=granted",
-        "dataset.drop=[id,propensity]",
-    )
+    words = """
+        model=fairall_II dataset=csv dataset.label=repaid dataset.positive=yes dataset.sensitive=sex
+        dataset.advantaged=male dataset.decision=decision dataset.accepted=granted
+        dataset.drop=[id,propensity]
+    """.split()
+    result, shown = quick(*words, f"dataset.path={LOANS}")
     (note,) = [note for note in result.notes if "π estimated" in note]
-    assert f"Note: {note}." in shown
     people = result.evaluation
-    assert people.people == 60
-    assert people.effective_sample_size < people.labelled < 60
-    assert f"with {people.labelled} labels, worth {people.effective_sample_size:.0f}" in shown
+    assert people.effective_sample_size < people.labelled < people.people == 60
+    for told in (
+        f"Note: {note}.",
+        f"with {people.labelled} labels, worth {people.effective_sample_size:.0f}",
+    ):
+        assert told in shown
     assert result.spread("latent_label_auc") is not None
     # Nobody knows every label there.
     assert set(result.references.index.levels[0]) == {"accept_all", "reject_all"}
@@ -224,33 +198,26 @@ def test_the_oracles_score_the_evaluation_people_once_and_no_applicant(
     assert 0 < sum(scored) <= training.evaluation.people.s.numel()
 
 
-def utilities(recorded: Recorded, cost: float) -> torch.Tensor:
-    """Σ (ỹ − c) over the accepted of each time step, shape (T, E)."""
-    return (recorded.applicants["accepted"] * (recorded.applicants["label"] - cost)).sum(-1)
-
-
 @pytest.mark.parametrize("dataset", ["fico", "synthetic"])
 def test_the_oracle_of_the_day_is_better_after_a_shift_than_one_of_the_first_day(dataset: str) -> None:
     training = trained(f"dataset={dataset}", *SHIFT, "world.drift.label.advantaged=-0.6")
-    histories, cost = reference_histories(training, no_cache()), training.evaluation.cost
-    of_day = utilities(histories["oracle"], cost)
-    first = first_day(training)["oracle"]
-    uniform = torch.rand(3, 64)
-    still = torch.stack(
-        [
-            ((uniform < first.propensity(people.x, people.s, None)) * (people.label - cost)).sum(-1)  # type: ignore[arg-type]
-            for _, people in training.replayed()
-        ]
-    )
-    torch.testing.assert_close(of_day[:19], still[:19])
-    assert (of_day[19:].sum(0) > still[19:].sum(0) + 10).all()
+    histories, first = reference_histories(training, no_cache()), first_day(training)["oracle"]
+    utilities: tuple[list[torch.Tensor], list[torch.Tensor]] = [], []
+    for t, (_, people) in enumerate(training.replayed()):
+        still = torch.rand_like(people.s) < first.propensity(people.x, people.s, SeedStreams([], "none"))
+        for of, accepted in zip(
+            utilities, (histories["oracle"].applicants["accepted"][t], still), strict=True
+        ):
+            of.append((accepted * (people.label - training.evaluation.cost)).sum(-1))
+    of_day, of_first_day = map(torch.stack, utilities)
+    torch.testing.assert_close(of_day[:19], of_first_day[:19])
+    assert (of_day[19:].sum(0) > of_first_day[19:].sum(0) + 10).all()
     measured = histories["oracle"].measures["utility"]
     assert len(measured) == 41
-    assert (measured[:20] == measured[0]).all()
-    assert (measured[20:] == measured[20]).all()
+    for steps in (measured[:20], measured[20:]):
+        assert (steps == steps[0]).all()
     assert (measured[20] < measured[0]).all()
-    gap = histories["oracle_fair"].measures["dpu"]
-    assert (gap < 0.05).all()
+    assert (histories["oracle_fair"].measures["dpu"] < 0.05).all()
 
 
 def test_a_cache_that_cannot_be_written_is_not_taken_for_people_without_an_oracle(tmp_path: Path) -> None:
@@ -276,57 +243,40 @@ def test_references_have_the_places_of_the_world(rule: str, quotas: str) -> None
     words = ["dataset=synthetic", "world.capacity.number=8", f"world.capacity.rule={rule}"]
     training = trained(*words, *filter(None, [quotas]))
     histories, s = reference_histories(training, no_cache()), training.history.s
+    queues = [(s < 0, 6), (s > 0, 2)] if quotas else [(torch.ones_like(s, dtype=torch.bool), 8)]
     for name, recorded in histories.items():
-        accepted = recorded.applicants["accepted"]
-        assert accepted.sum(-1).max() == (0 if name == "reject_all" else 8)
-        if quotas and name != "reject_all":
-            assert (accepted & (s > 0)).sum(-1).max() == 2
-            assert (accepted & (s < 0)).sum(-1).max() == 6
+        for queue, places in queues:
+            most = (recorded.applicants["accepted"] & queue).sum(-1).max()
+            assert most == (0 if name == "reject_all" else places)
         assert len(recorded.applicants["counterfactually_accepted"]) == 40
     oracle = first_day(training)["oracle"]
     for t, (_, people) in enumerate(training.replayed()):
         score = oracle.log_odds(people.x, people.s)
-        wanted = score > oracle.threshold[0, 0]
+        wanted = score.where(score > oracle.threshold[0, 0], -torch.inf)
         chosen = histories["oracle"].applicants["accepted"][t]
-        for k in range(3):
-            queues = [s[t, k] < 0, s[t, k] > 0] if quotas else [torch.ones(64, dtype=torch.bool)]
-            for queue, places in zip(queues, [6, 2] if quotas else [8], strict=True):
-                best = torch.where(queue & wanted[k], score[k], -torch.inf).argsort(descending=True)[:places]
-                expected = torch.zeros(64, dtype=torch.bool)
-                expected[best[(queue & wanted[k])[best]]] = True
-                # Of people with the same score others may be chosen.
-                one, other = (score[k][of].sort().values for of in (chosen[k] & queue, expected))
-                torch.testing.assert_close(one, other, atol=1e-4, rtol=0.0)
+        for queue, places in queues:
+            # Of people with the same score others may be chosen.
+            best = wanted.where(queue[t], -torch.inf).topk(places).values
+            taken = wanted.where(queue[t] & chosen, -torch.inf).topk(places).values
+            torch.testing.assert_close(taken, best, atol=1e-4, rtol=0.0)
 
 
 def test_a_world_of_all_parts_is_replayed_as_it_was() -> None:
     training = trained("dataset=fico", *ALL_PARTS)
-    history = training.history
     for t, (world, people) in enumerate(training.replayed()):
         assert world.time_step == t + 1
-        assert torch.equal(people.s, history.s[t])
-        assert torch.equal(people.label, history.label[t])
-    found = references(reference_histories(training, no_cache()), training, (10, 40))
-    assert found.loc[("oracle", "regret"), "mean"] == 0.0
-    assert found.loc[("accept_all", "regret"), "mean"] > 0.0
-    assert found.loc[("reject_all", "utility_per_place"), "mean"] == 0.0
-
-
-def test_what_groups_become_is_of_the_run_and_not_of_references() -> None:
-    training = trained("dataset=fico", "world.feedback.people=200")
-    found = references(reference_histories(training, no_cache()), training, (10, 40))
-    assert found.xs("score_gap", level="measure")["mean"].isna().all()
+        assert torch.equal(people.s, training.history.s[t])
+        assert torch.equal(people.label, training.history.label[t])
+    found = {name: table.iloc[-1] for name, table in tables(training, no_cache()).items()}
+    assert found["oracle"]["regret"] == 0.0 < found["accept_all"]["regret"]
+    assert found["reject_all"]["utility_per_place"] == 0.0
+    # What groups become is of the run alone.
+    assert [name for name, last in found.items() if last.notna()["score_gap"]] == [RUN]
 
 
 def test_measures_of_some_seeds_after_the_others_are_those_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     training = trained("dataset=synthetic", "seeds=5", "schedule.applicants=50")
-
-    def measured() -> pd.DataFrame:
-        histories, evaluation = reference_histories(training, no_cache()), training.evaluation
-        own = training.history.recorded(), evaluation.seeds, evaluation.cost, evaluation.measures
-        return measure_table(*own, oracle_decisions(histories))
-
-    together = measured()
+    together = tables(training, no_cache())[RUN]
     for decisions in (1, 4000):
         monkeypatch.setattr(summary, "BLOCK", decisions)
-        pd.testing.assert_frame_equal(measured(), together, check_exact=True)
+        pd.testing.assert_frame_equal(tables(training, no_cache())[RUN], together, check_exact=True)

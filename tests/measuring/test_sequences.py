@@ -26,29 +26,12 @@ def two_groups(gap: float, n: int, seed: int, share: float = 0.4) -> tuple[np.nd
     return (draw.random(n) < 0.45 + gap * group).astype(float), group
 
 
-def peeked_z(phi: np.ndarray, group: np.ndarray, epsilon: float) -> np.ndarray:
-    """Whether a test of a fixed number of rows would reject after each of them."""
-    n = np.stack([np.cumsum(group == code) for code in BOTH])
-    rate = np.stack([np.cumsum(phi * (group == code)) for code in BOTH]) / np.maximum(n, 1)
-    error = np.sqrt((rate * (1 - rate) / np.maximum(n, 1)).sum(0))
-    return (n.min(0) >= 30) & (np.abs(rate[1] - rate[0]) - epsilon > 1.96 * error)
-
-
 def test_half_width_as_printed() -> None:
     """Equation 10 of Waudby-Smith et al. (2024), for a standard deviation of 1."""
     rho = math.sqrt((-2 * math.log(ALPHA) + math.log(-2 * math.log(ALPHA)) + 1) / NARROWEST)
     for t in (1, 30, 1000, 10**6):
         root = 2 * (t * rho**2 + 1) / (t**2 * rho**2) * math.log(math.sqrt(t * rho**2 + 1) / ALPHA)
         assert half_width(np.array(t)) / math.sqrt(t) == pytest.approx(math.sqrt(root))
-
-
-def test_the_asymptotic_sequence_is_narrow_where_it_is_meant_to_be() -> None:
-    """Relative to the least width that any ρ has at that number of rows, and to a fixed interval."""
-    t, spread = NARROWEST, np.geomspace(1e-5, 1.0, 2000)
-    scaled = t * spread
-    least = np.sqrt((1 + 1 / scaled) * np.log((scaled + 1) / ALPHA**2)).min()
-    assert least <= half_width(np.array(t)) < 1.001 * least
-    assert 1.96 < half_width(np.array(t)) < 2 * 1.96
 
 
 def test_bernstein_row_by_row() -> None:
@@ -126,13 +109,11 @@ def test_a_group_that_is_alike_dilutes_the_wealth_only() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.0, 0.05])
 def test_false_alarms_with_a_look_after_every_row(epsilon: float) -> None:
-    betting, peeking = [], []
+    alarms = []
     for seed in range(400):
         phi, group = two_groups(epsilon, 2000, seed)
-        betting.append((gap_wealth(phi, group, BOTH, epsilon) >= 1 / ALPHA).any())
-        peeking.append(peeked_z(phi, group, epsilon).any())
-    assert np.mean(betting) <= ALPHA + 0.01
-    assert np.mean(peeking) > 3 * ALPHA
+        alarms.append((gap_wealth(phi, group, BOTH, epsilon) >= 1 / ALPHA).any())
+    assert np.mean(alarms) <= ALPHA + 0.01
 
 
 @pytest.mark.slow

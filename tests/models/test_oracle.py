@@ -309,7 +309,7 @@ def test_nobody_who_is_remembered_is_scored_again(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Oracle, "_of_fold", counted)
     oracle.log_odds(people.x, people.s)  # they have the estimates of fits without them
     assert not scored
-    oracle.remember(replace(new, counterfactual_x=richer), no_cache())
+    oracle.remember([replace(new, counterfactual_x=richer)], no_cache())
     assert sorted(scored) == sorted([*new.x.tolist(), *richer.tolist()])
     stacked = oracle.log_odds(new.x.expand(3, -1, -1), new.s.expand(3, -1))
     torch.testing.assert_close(stacked, before.expand(3, -1))

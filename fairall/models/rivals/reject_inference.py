@@ -192,9 +192,11 @@ class Parcelling(AcceptedOnly):
         inner = np.linspace(0.0, 1.0, self.config.bands + 1)
         bounds = np.unique(np.quantile(risk[seen.accepted], inner))[1:-1]
         band = np.searchsorted(bounds, risk, side="right")
-        bad, known = 1.0 - seen.known.label, band[seen.accepted]
-        people, bads = (np.bincount(known, of, len(bounds) + 1) for of in (None, bad))
-        rate = np.where(people > 0, bads / np.maximum(people, 1), bad.mean())
+        _, label, weight = seen.known
+        known, bad = band[seen.accepted], 1.0 - label
+        people, bads = (np.bincount(known, of, len(bounds) + 1) for of in (weight, weight * bad))
+        average = np.average(bad, weights=weight)
+        rate = np.divide(bads, people, out=np.full(len(people), average), where=people > 0)
         return seen.imputed(1.0 - np.minimum(self.config.uplift * rate[band], 1.0))
 
 
