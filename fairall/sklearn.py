@@ -154,9 +154,10 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         weight = None if sample_weight is None else arrays.weights_of(label, sample_weight)
         people, group, self._attributes = arrays.with_groups(table, sensitive_features, self.sensitive)
         log, columns = arrays.log_of(people, label, accepted, propensity)
-        described = {"group": group, "kinds": self.kinds, "weight": weight}
         with of_input():
-            self._version, data = learn(log, columns, self._words(), **described)
+            self._version, data = learn(
+                log, columns, self._words(), group=group, kinds=self.kinds, weight=weight
+            )
         self.notes_ = [f"the good label is {self.positive_!r}, of {self.classes_.tolist()}", *data.notes]
         if data.warnings:
             warn("; ".join(data.warnings), stacklevel=2)
@@ -302,7 +303,7 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
             try:
                 about = json.loads(text)
                 made = cls(**about["parameters"])
-                vars(made).update({name: about["fitted"][name] for name in STORED}, _version=version)
+                made.__dict__.update({name: about["fitted"][name] for name in STORED}, _version=version)
                 made.classes_ = np.array(about["classes"], dtype=object if about["object"] else None)
                 if about["named"]:
                     made.feature_names_in_ = np.array(made._columns, dtype=object)
