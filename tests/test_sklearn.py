@@ -414,29 +414,25 @@ def test_search_with_missing_labels() -> None:
     assert np.isfinite(cross_val_score(policy, X, marked, scoring=policy_value, cv=StratifiedKFold(2))).all()
 
 
-def test_a_search_over_the_cost_is_judged_at_one_cost() -> None:
-    policy = make_pipeline(SelectiveLabelsClassifier("stacked", cost=0.6, sensitive="sex"))
+def test_a_search_over_the_cost_of_a_pipeline_is_judged_at_one_cost() -> None:
+    scaled = ColumnTransformer(
+        [("scaled", StandardScaler(), ["age", "income"])],
+        remainder="passthrough",
+        verbose_feature_names_out=False,
+    ).set_output(transform="pandas")
+    policy = make_pipeline(scaled, SelectiveLabelsClassifier("stacked", cost=0.6, sensitive="sex"))
     grid = {"selectivelabelsclassifier__cost": [0.01, 0.6]}
     scorers = {"own": policy_value, "at": PolicyValue(0.6)}
     search = GridSearchCV(policy, grid, scoring=scorers, refit=False, cv=KFold(2)).fit(X, Y)
     own, at = (search.cv_results_[f"mean_test_{name}"] for name in scorers)
     assert_array_equal(own, at)
     assert own[0] < own[1]  # at its own cost of 0.01 the first would be worth more
+    assert {*policy.fit(X, Y).predict(X)} == {"no", "yes"}
     fitted = learnt()
+    assert policy_value(make_pipeline(fitted), X, Y) == policy_value(fitted, X, Y)
     assert policy_value(fitted.set_params(cost=0.5), X, Y) == PolicyValue(0.5)(fitted, X, Y)
     with pytest.raises(InputError, match="is not possible; it must be between 0 and 1"):
         PolicyValue(2)(fitted, X, Y)
-
-
-def test_pipeline() -> None:
-    scaled = ColumnTransformer(
-        [("scaled", StandardScaler(), ["age", "income"])],
-        remainder="passthrough",
-        verbose_feature_names_out=False,
-    ).set_output(transform="pandas")
-    pipeline = make_pipeline(scaled, SelectiveLabelsClassifier(cost=0.6, sensitive="sex")).fit(X, Y)
-    assert {*pipeline.predict(X)} == {"no", "yes"}
-    assert np.isfinite(policy_value(pipeline, X, Y))
 
 
 def test_metadata_routing() -> None:
