@@ -33,7 +33,7 @@ class Collected:
         try:
             yield
         except FairAllError as error:
-            self.told += error.told if isinstance(error, SeveralErrors) else [str(error)]
+            self.told.append(str(error))
 
     def tell(self) -> None:
         """Raise FairAllError with what was collected; nothing where there is none."""

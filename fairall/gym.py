@@ -82,7 +82,7 @@ class Lending(gymnasium.Env[np.ndarray, Any]):
         **values: Any,
     ) -> None:
         self.simulation = LendingVector(words=words, batch=batch, action=action, truths=truths, **values)
-        self.simulation.singles = [self]
+        self.simulation.singles = [self]  # so that seeds set this `np_random`, as Gymnasium has it
         self.observation_space = self.simulation.single_observation_space
         self.action_space = self.simulation.single_action_space
 
