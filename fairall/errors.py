@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 MOST_FAULTS = 10  # told at once
 
@@ -20,11 +21,11 @@ class SeveralErrors(FairAllError):  # noqa: N818
         self.told = told
 
 
+@dataclass
 class Collected:
     """Errors that are told together."""
 
-    def __init__(self, told: Iterable[str] = ()) -> None:
-        self.told = list(told)
+    told: list[str] = field(default_factory=list)
 
     @contextmanager
     def one(self) -> Iterator[None]:
@@ -32,17 +33,12 @@ class Collected:
         try:
             yield
         except FairAllError as error:
-            self.told += error.told if isinstance(error, SeveralErrors) else [str(error)]
-
-    @property
-    def lines(self) -> list[str]:
-        """A line for each error, of which there may be more."""
-        more = len(self.told) - MOST_FAULTS
-        return self.told[:MOST_FAULTS] + [f"{count(more, 'more fault')}: correct these first"] * (more > 0)
+            self.told.append(str(error))
 
     def tell(self) -> None:
         """Raise FairAllError with what was collected; nothing where there is none."""
-        lines = self.lines
+        more = len(self.told) - MOST_FAULTS
+        lines = self.told[:MOST_FAULTS] + [f"{count(more, 'more fault')}: correct these first"] * (more > 0)
         if len(lines) > 1:
             raise SeveralErrors(lines)
         if lines:
@@ -66,4 +62,4 @@ def needing(package: str, what: str) -> Iterator[None]:
 
 def count(n: int, thing: str, things: str | None = None) -> str:
     """`n` with the noun in singular or plural; the plural ends in s unless given."""
-    return f"{n} {thing}" if n == 1 else f"{n} {things or thing + 's'}"
+    return f"{n} {thing if n == 1 else things or thing + 's'}"

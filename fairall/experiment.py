@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from omegaconf import DictConfig
@@ -72,8 +72,7 @@ def job(composed: DictConfig, people: Callable[[Dataset, Config], PreparedData] 
     data = people(source, config)
     setting = Setting.of(data.schema, config)
     world = World.of(config, data, setting.seeds)
-    words = data.pool_table.sensitive
-    further, keys = config.evaluation.measures, words.keys if words else None
+    further, keys = config.evaluation.measures, getattr(data.pool_table.sensitive, "keys", None)
     measures = (*load_measures(further, keys, by_replicate=config.splits > 1), *world.measures)
     possible = [quantity.name for quantity in summaries(measures)]
     if config.evaluation.split == "validation":
@@ -82,18 +81,15 @@ def job(composed: DictConfig, people: Callable[[Dataset, Config], PreparedData] 
         possible += SELECTION
     for objective in objectives_of(config.objective):
         require(objective in possible, "objective", objective, f"one of {', '.join(possible)}")
-    policy: InitialPolicy = config.initial_policy.build()
+    policy = config.initial_policy.build()
     learner = learner_of(config, setting, world.share)
     targets = [str(value) for key, value in flattened(config.to_plain()).items() if key.endswith("._target_")]
-    named = [name.rpartition(".")[0] for name in (*targets, *config.evaluation.measures)]
+    named = [name.rpartition(".")[0] for name in (*targets, *further)]
     functions = [measure.function for measure in measures]
     own = own_code(named, source, policy, learner, *world.parts.values(), *functions)
-    identity = run_id(
-        config,
-        data.fingerprint(),
-        [*(f"{f.__module__}.{f.__qualname__}" for f in functions), *own.hashes.items()],
-    )
-    folder = RunFolder(Path(config.outputs_dir) / "runs" / config.model.name / config.dataset.name / identity)
+    names = [f"{function.__module__}.{function.__qualname__}" for function in functions]
+    identity = run_id(config, data.fingerprint(), [*names, *own.hashes.items()])
+    folder = RunFolder(Path(config.outputs_dir, "runs", config.model.name, config.dataset.name, identity))
     return Job(config, data, world, policy, learner, measures, identity, own, folder)
 
 
@@ -107,7 +103,7 @@ def is_finished(composed: DictConfig, people: dict[str, Any] | None = None) -> b
     Raises:
         FairAllError: where a value of the configuration is impossible or the data are missing.
     """
-    loaded: dict[str, Any] = {} if people is None else people
+    loaded = {} if people is None else people
 
     def load(source: Dataset, config: Config) -> PreparedData:
         seeds = config.seeds if config.splits > 1 else 1
@@ -146,7 +142,7 @@ def run(*what: DictConfig | str, display: Display | None = None, command: str = 
         if values:
             raise FairAllError(f"{', '.join(values)}: give a configuration, or words and keywords, not both")
     else:
-        composed = compose_config(*cast("tuple[str, ...]", what), **values)
+        composed = compose_config(*map(str, what), **values)
     began, cpu_began = time.time(), time.process_time()
     task, display = job(composed), display or Display()
     config, folder = task.config, task.folder
@@ -157,13 +153,11 @@ def run(*what: DictConfig | str, display: Display | None = None, command: str = 
     prepare_processor()
     use_threads(config.threads)
     training = Training(task.learner, task.initial_policy, config, task.world, task.measures)
-    for note in (
-        *task.data.notes,
-        *training.notes(),
-        *task.own_code.doubts,
-        *untuned(config, task.learner),
-        *short_of(training),
-    ):
+    notes = [*task.data.notes, *training.notes(), *task.own_code.doubts]
+    if config.hyperparameters == DEFAULTS and task.learner.learns:
+        of_run = f"{config.model.name} on {config.dataset.name}"
+        notes.append(f"no hyperparameters are selected for {of_run}, so it has the defaults of its file")
+    for note in (*notes, *short_of(training)):
         display.say(f"Note: {note}.")
     for warning in training.warnings():
         display.say(f"Warning: {warning}.")
@@ -207,7 +201,7 @@ def warmed_up(task: Job, display: Display | None = None) -> Training:
     display = display or Display()
     training = Training(task.learner, task.initial_policy, task.config, task.world, task.measures)
     with TemporaryDirectory() as folder:
-        checkpoint = Checkpoint(Path(folder) / CHECKPOINT, task.identity, seconds=float("inf"))
+        checkpoint = Checkpoint(Path(folder, CHECKPOINT), task.identity, seconds=float("inf"))
         training.pretrain(checkpoint, cache_of(task.config, display), display)
         training.warm_up(checkpoint, display)
     return training
@@ -222,50 +216,39 @@ def write_files(result: Result, training: Training, folder: RunFolder) -> None:
     from fairall.results.card import model_card
     from fairall.results.figures import draw_latent, draw_learning, draw_phase1
 
-    config, data = training.config, training.data
-    if config.evaluation.decisions:
+    if training.config.evaluation.decisions:
         folder.write_decisions([decision_table(training)])
     result.save(folder)
     folder.write_text(CARD, model_card(result, folder.path.name))
     paths = [folder.file(f"policy/{name}") for name in (CONFIG, FEATURES, WEIGHTS, SUMS)]
-    Policy.of(training.learner, data).save(paths[0].parent, result.config)
+    Policy.of(training.learner, training.data).save(paths[0].parent, result.config)
+    split = f"{result.evaluation.split} set"
     draw_learning(
         result.steps,
         result.measures,
         result.summary(),
         folder.file("figures/learning.png"),
-        title=f"{result.title}; {result.evaluation.split} set",
+        title=f"{result.title}; {split}",
     )
     if training.curves is not None:
-        title = f"Phase I of {result.title}"
-        draw_phase1(training.curves, folder.file("figures/phase1.png"), title=title)
-    people = getattr(data, config.evaluation.split)
-    first = people.replicate(0)
+        draw_phase1(training.curves, folder.file("figures/phase1.png"), title=f"Phase I of {result.title}")
+    people = training.evaluation.people
     z = latent(training.learner, people, len(result.seeds))
     if z is not None and np.isfinite(z[0]).all():
+        first = people.replicate(0)
         draw_latent(
             z[0],
             first.s.numpy(),
             first.label.numpy(),
             first.labelled.numpy(),
             folder.file("figures/latent.png"),
-            title=f"{result.title}, seed {result.seeds[0]}, {config.evaluation.split} set",
+            title=f"{result.title}, seed {result.seeds[0]}, {split}",
         )
 
 
 def cache_of(config: Config, display: Display) -> Cache:
     """The cache that all runs in `outputs_dir` share."""
-    return Cache(Path(config.outputs_dir) / "cache", config.checkpoint_seconds, display.say)
-
-
-def untuned(config: Config, learner: Learner) -> list[str]:
-    """A note where no hyperparameters have been selected for the method on the data set."""
-    if config.hyperparameters != DEFAULTS or not learner.learns:
-        return []
-    return [
-        f"no hyperparameters are selected for {config.model.name} on {config.dataset.name}, so it has the "
-        "defaults of its file"
-    ]
+    return Cache(Path(config.outputs_dir, "cache"), config.checkpoint_seconds, display.say)
 
 
 def show_result(result: Result, display: Display) -> None:
@@ -290,6 +273,6 @@ def say_where_logged(path: Path, config: Config, display: Display) -> None:
         how = "; to register it, repeat the command" if config.tracking.register else ""
         display.say(f"Warning: {error}. `python -m fairall mlflow sync` logs it later{how}.")
         return
-    display.say(f"MLflow:  {how_to_look(config)}")
-    for line in (f"         {page_address(config, logged.experiment)}", *logged.registered):
+    page = f"         {page_address(config, logged.experiment)}"
+    for line in (f"MLflow:  {how_to_look(config)}", page, *logged.registered):
         display.say(line)

@@ -33,9 +33,10 @@ def main(composed: DictConfig) -> float | list[float]:
     hydra_config = HydraConfig.get()
     if hydra_config.mode == RunMode.MULTIRUN:
         sources = hydra_config.runtime.config_sources
-        folders = [source.path for source in sources if source.provider == "command-line"]
-        words = [word for folder in folders for word in ("-cd", folder)]
-        return _job_of_several(composed, hydra_config, [*words, *hydra_config.overrides.task])
+        folders = [
+            word for source in sources if source.provider == "command-line" for word in ("-cd", source.path)
+        ]
+        return _job_of_several(composed, hydra_config, [*folders, *hydra_config.overrides.task])
     try:
         sweep = hydra_config.runtime.choices.get("sweeps")
         if sweep:

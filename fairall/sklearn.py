@@ -68,7 +68,6 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
     Attributes:
         classes_: the two labels of y, sorted.
         positive_: the good one, of which p is the probability.
-        policy_: the learnt `fairall.policy.Policy`.
         notes_: which label is the good one, and how columns were read, a sentence each.
         n_features_in_: number of columns of X.
         feature_names_in_: their names, where all are texts.
@@ -85,7 +84,6 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
 
     classes_: np.ndarray
     positive_: Any
-    policy_: Policy
     notes_: list[str]
 
     def __init__(
@@ -112,6 +110,11 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         self.missing = missing
         self.kinds = kinds
         self.words = words
+
+    @property
+    def policy_(self) -> Policy:
+        """The learnt policy; before `fit` there is none."""
+        return self._version.policy
 
     def fit(
         self,
@@ -152,12 +155,12 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         people, group, self._attributes = arrays.with_groups(table, sensitive_features, self.sensitive)
         log, columns = arrays.log_of(people, label, accepted, propensity)
         with of_input():
-            words = self._words()
-            self._version, data = learn(log, columns, words, group=group, kinds=self.kinds, weight=weight)
-        self.policy_ = self._version.policy
+            self._version, data = learn(
+                log, columns, self._words(), group=group, kinds=self.kinds, weight=weight
+            )
         self.notes_ = [f"the good label is {self.positive_!r}, of {self.classes_.tolist()}", *data.notes]
         if data.warnings:
-            warn("; ".join(data.warnings), UserWarning, stacklevel=2)
+            warn("; ".join(data.warnings), stacklevel=2)
         return self
 
     def partial_fit(
@@ -186,8 +189,9 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
             InputError: as `fit`, and where the method learns nothing.
         """
         if not hasattr(self, "policy_"):
-            given = {"propensity": propensity, "sensitive_features": sensitive_features}
-            return self.fit(X, y, accepted=accepted, **given)
+            return self.fit(
+                X, y, accepted=accepted, propensity=propensity, sensitive_features=sensitive_features
+            )
         people = self._people(X, sensitive_features)
         if not self._version.process.learner.learns:
             raise InputError(f"method={self.method!r} learns nothing from people")
@@ -195,7 +199,6 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         taken, p = arrays.decisions_of(label, accepted, propensity)
         with of_input():
             self._version = step(self._version, people, label, taken, p)
-        self.policy_ = self._version.policy
         return self
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
@@ -245,8 +248,7 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
             InputError: as `predict_proba`, where there is not one place, or `draw` or `places` is no such
                 number.
         """
-        people, policy = self._people(X, sensitive_features), self.policy_
-        margin = None
+        people, policy, margin = self._people(X, sensitive_features), self.policy_, None
         with of_input():
             rule = Rule(policy.threshold, draw, places)
             rule.check(len(people))
@@ -254,7 +256,8 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
             probability = policy.combined(policy.encoded_propensity(*encoded))
             if places is not None:
                 margin = policy.combined(policy.encoded_margin(*encoded), decimals=MARGIN_DECIMALS)
-            return rule.decisions(probability, rule.generator(), margin)[0].astype(int)
+            accepted, _ = rule.decisions(probability, rule.generator(), margin)
+        return accepted.astype(int)
 
     def score(self, X: Any, y: Any, *, sensitive_features: Any = None) -> float:
         """Accuracy of `predict` among those with a label; `policy_value` judges decisions."""
@@ -271,10 +274,13 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         folder = Path(path)
-        parameters = self.get_params(deep=False) | {"random_state": self.policy_.seeds[0]}
-        about = {"parameters": parameters, "fitted": {name: vars(self)[name] for name in STORED}}
-        about |= {"named": hasattr(self, "feature_names_in_")}
-        about |= {"classes": self.classes_, "object": self.classes_.dtype == object}
+        about = {
+            "parameters": self.get_params(deep=False) | {"random_state": self.policy_.seeds[0]},
+            "fitted": {name: getattr(self, name) for name in STORED},
+            "named": hasattr(self, "feature_names_in_"),
+            "classes": self.classes_,
+            "object": self.classes_.dtype == object,
+        }
         try:
             text = json.dumps(about, indent=1, default=PLAIN)
         except (TypeError, AttributeError) as error:
@@ -297,19 +303,17 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
             try:
                 about = json.loads(text)
                 made = cls(**about["parameters"])
-                made.__dict__.update({name: about["fitted"][name] for name in STORED})
+                made.__dict__.update({name: about["fitted"][name] for name in STORED}, _version=version)
                 made.classes_ = np.array(about["classes"], dtype=object if about["object"] else None)
                 if about["named"]:
                     made.feature_names_in_ = np.array(made._columns, dtype=object)
-                words, classes = made._words(), made.classes_.tolist()
-                sound = classes == sorted(set(classes)) and len(classes) == 2 and made.positive_ in classes
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                sound = False
-            if not sound:
-                raise InputError(f"{path}: holds no estimator that fairall saved: save it anew")
+                words, (first, second) = made._words(), about["classes"]
+                if not first < second or made.positive_ not in {first, second}:
+                    raise ValueError
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                raise InputError(f"{path}: holds no estimator that fairall saved: save it anew") from error
             if not modules:  # whoever trusts the code of somebody trusts all their words
                 refuse_places(words, str(path))
-        made._version, made.policy_ = version, version.policy
         return made
 
     def __sklearn_clone__(self) -> SelectiveLabelsClassifier:
@@ -334,8 +338,8 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         if not isinstance(seed, Number):
             seed = check_random_state(seed).randint(MOST_DRAWN)
         values = {"model": self.method, "cost.value": self.cost, "seed": seed, "seeds": self.seeds}
-        own = hyperparameters_without(self.method, "csv") if given == TUNED else {"model": given}
-        return [*words_of(values), *words_of(own), *self.words]
+        own = words_of(hyperparameters_without(self.method, "csv") if given == TUNED else {"model": given})
+        return [*words_of(values), *own, *self.words]
 
     def _table(self, X: Any, *, reset: bool = False) -> pd.DataFrame:
         """X (N, D) with the column names of `fit`."""
@@ -413,18 +417,16 @@ class PolicyValue(BaseEstimator):
             raise InputError(f"policy_value: cost={cost!r} is not possible; it must be between 0 and 1")
         target = last.decide(inputs, sensitive_features=sensitive_features)
         label, _ = last._labels(X, y, last.classes_)
-        people, group = last._people(inputs, sensitive_features), CODED
-        if last.policy_.reader.sensitive is None:
+        people, sensitive = last._people(inputs, sensitive_features), last.policy_.reader.sensitive
+        if sensitive is None:
             # A log has groups, which a value does not need: two that are alike.
-            people[group] = np.arange(len(people)) % 2
-        else:
-            group = last.policy_.reader.sensitive.column
+            people[CODED] = np.arange(len(people)) % 2
         log, columns = arrays.log_of(people, label, accepted, propensity)
         if "decision" not in columns:
             return float(np.nanmean(target * (label - cost)))
+        columns["sensitive"] = CODED if sensitive is None else sensitive.column
         with of_input():
-            values = evaluate(target, log, **columns, sensitive=group, cost=cost, kinds=last.kinds).values
-        value = values["dr"]
+            value = evaluate(target, log, **columns, cost=cost, kinds=last.kinds).values["dr"]
         if not np.isfinite(value.estimate):
             raise InputError(f"policy_value: {value.why}")
         return float(value.estimate)

@@ -295,10 +295,8 @@ class Oracle(FixedPolicy):
 
         def scored(_: Checkpoint) -> State:
             shape = len(self.threshold), -1
-            hashed, found = (
-                torch.cat([compute(x, s).view(shape) for x, s in asked], 1)
-                for compute in (hashes, self.log_odds)
-            )
+            by = hashes, self.log_odds
+            hashed, found = (torch.cat([of(x, s).view(shape) for x, s in asked], 1) for of in by)
             return {"hashes": hashed, "log_odds": found}
 
         values = [of.numpy().tobytes() for person in asked for of in person]
