@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from fairall.metrics import effective_utility, measure, worth
@@ -62,10 +61,8 @@ def regret(
         >>> regret(accepted, label, 0.5, ~accepted)
         tensor([[0.5000]])
     """
-    of_oracle, of_policy = (
-        effective_utility(decisions, label, cost, stake) for decisions in (oracle_accepted, accepted)
-    )
-    return of_oracle - of_policy
+    of_oracle = effective_utility(oracle_accepted, label, cost, stake)
+    return of_oracle - effective_utility(accepted, label, cost, stake)
 
 
 @measure(label="mean score, S = +1", unit="score", higher_is_better=True, cumulative=True)
@@ -120,15 +117,12 @@ def adaptation_time(utility: np.ndarray, start: int) -> np.ndarray:
         >>> adaptation_time(np.array([[9.0]] * 10 + [[1.0]] * 10 + [[5.0]] * 80), 10)
         array([10.])
     """
-    after = torch.from_numpy(utility[start:].T.copy()).unsqueeze(1)
-    if after.shape[-1] < SMOOTHED:
+    after = utility[start:]
+    if len(after) < SMOOTHED:
         return np.full(utility.shape[1], np.nan)
-    smooth = torch.nn.functional.avg_pool1d(after, SMOOTHED, stride=1)[:, 0]
-    final = after[:, 0, -max(1, after.shape[-1] // 10) :].mean(1)
-    first = smooth[:, 0]
-    made_up = smooth >= (final - WITHIN * (final - first)).unsqueeze(1)
-    steps = made_up.int().argmax(1).double()
-    steps[~made_up.any(1)] = torch.nan
+    smooth = np.lib.stride_tricks.sliding_window_view(after, SMOOTHED, axis=0).mean(-1)
+    first, final = smooth[0], after[-max(1, len(after) // 10) :].mean(0)
+    made_up = smooth >= final - WITHIN * (final - first)
+    steps = np.where(made_up.any(0), made_up.argmax(0), np.nan)
     steps[final <= first] = 0.0
-    steps[~after.isfinite().all(-1)[:, 0]] = torch.nan
-    return steps.numpy()
+    return np.where(np.isfinite(after).all(0), steps, np.nan)

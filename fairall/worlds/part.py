@@ -58,9 +58,9 @@ class Part(Stateful):
         config_type: dataclass of the node.
         measures: functions decorated with `metrics.measure`, which runs in such a world report.
         two_groups: whether it is for two groups only, so that a world with more is refused.
-        limits_places: whether it is a `worlds.capacity.Capacity`.
         kept: names of attributes that later steps depend on, tensors or plain containers. Attributes that
             have a `state_dict`, such as `SeedStreams`, are kept without being named.
+        values: of this time step for measures, by the names of `metrics.WORLD_DATA`; shapes (E, ...).
 
     Raises:
         FairAllError: where the data do not allow such a world.
@@ -69,11 +69,10 @@ class Part(Stateful):
     config_type: ClassVar[type[PartConfig]] = PartConfig
     measures: ClassVar[tuple[Callable[..., Tensor], ...]] = ()
     two_groups: ClassVar[bool] = True
-    limits_places: ClassVar[bool] = False
 
     def __init__(self, config: Any, setting: WorldSetting) -> None:
-        self.config = config
-        self.setting = setting
+        self.config, self.setting = config, setting
+        self.values: dict[str, Tensor] = {}
 
     def arriving(self, draw: Draw, time_step: int) -> People:
         """The applicants of a time step; `draw` draws those of the world without this part."""
@@ -106,8 +105,8 @@ class Part(Stateful):
         return p
 
     def observed(self) -> dict[str, Tensor]:
-        """Values of this time step for measures, by the names of `metrics.WORLD_DATA`; shapes (E, ...)."""
-        return {}
+        """`values` of this time step."""
+        return self.values
 
     def summary(self, utility: np.ndarray) -> dict[str, np.ndarray]:
         """Measures of a whole run by name, shapes (E,), given the utility at time steps 0..T, (T + 1, E)."""
