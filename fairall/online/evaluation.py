@@ -39,12 +39,9 @@ class Evaluator:
         measures: Sequence[Measure] = STANDARD,
         amounts: Amounts | None = None,
     ) -> None:
-        self.people = people
-        self.cost = cost
-        self.seeds = list(seeds)
-        self.measures = tuple(measures)
-        self.amounts = amounts
-        self.stacked = self._stacked(people)
+        self.cost, self.amounts = cost, amounts
+        self.seeds, self.measures = list(seeds), tuple(measures)
+        self.people, self.stacked = people, self._stacked(people)
         self.decision_noise = SeedStreams(seeds, "evaluation decisions").uniform(len(people))
 
     def of(self, people: People) -> Evaluator:

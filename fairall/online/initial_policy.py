@@ -18,7 +18,15 @@ from omegaconf import MISSING
 from scipy.special import expit
 from typing_extensions import override
 
-from fairall.config.checks import at_least, numpy_seed, open_unit, optional, positive_share
+from fairall.config.checks import (
+    at_least,
+    check_values,
+    numpy_seed,
+    one_of,
+    open_unit,
+    optional,
+    positive_share,
+)
 from fairall.config.schema import InitialPolicyConfig, NetInputs
 from fairall.data.features import FeatureInputs
 from fairall.data.splits import shifted
@@ -181,9 +189,7 @@ class LogisticPolicy(DrawnPolicy):
                 "give 'dataset.initial_policies.score={COLUMN: WEIGHT}', or choose initial_policy=random"
             )
         for name in self.config.score:
-            if name not in table.x:
-                features = ", ".join(table.schema.names)
-                raise FairAllError(f"initial_policy.score: {name!r} is no feature; they are {features}")
+            check_values(name, "initial_policy.score", one_of(table.schema.names))
         score = sum(weight * table.x[name].to_numpy() for name, weight in self.config.score.items())
         advantaged = self.config.advantaged * (table.s == sides(table.schema.n_groups)[0])
         return expit(self.config.intercept + advantaged + self.config.slope * score)

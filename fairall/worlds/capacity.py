@@ -45,15 +45,11 @@ class QuotasConfig:
 class CapacityConfig(PartConfig):
     """Limit of the acceptances per time step, as a share of the applicants or a number; none by default."""
 
+    causes = ("share", "number")
     share: float | None = positive_share()
     number: int | None = at_least(1)
     rule: PlacesRule = MISSING
     quotas: QuotasConfig = field(default_factory=QuotasConfig)
-
-    @property
-    def active(self) -> bool:
-        """Whether there is a limit."""
-        return self.share is not None or self.number is not None
 
     def validate(self) -> None:
         """Raise FairAllError for two limits at once, and for quotas that do not fit."""
@@ -144,9 +140,7 @@ class Capacity(Part):
         other = wanted.counterfactually_accepted
         if other is not None:
             other = other & self.finds_place(-s, other_rank.double() + lot, s, wants, value)
-        return replace(
-            wanted, propensity=inclusion, accepted=accepted, counterfactually_accepted=other
-        )
+        return replace(wanted, propensity=inclusion, accepted=accepted, counterfactually_accepted=other)
 
     def notes(self, *, drawn: bool) -> list[str]:
         """A note where propensities are 0 and 1, and one where equal people have shared places."""

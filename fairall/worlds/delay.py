@@ -18,14 +18,10 @@ from fairall.worlds.part import Part, PartConfig, WorldSetting
 class DelayConfig(PartConfig):
     """Time steps between decisions and their labels, and the share of labels that never come."""
 
+    causes = ("steps", "mean", "censored")
     steps: int = at_least(0)
     mean: float | None = positive()
     censored: float = below_one()
-
-    @property
-    def active(self) -> bool:
-        """Whether any label is late or lost."""
-        return self.steps != 0 or self.mean is not None or self.censored != 0
 
     def validate(self) -> None:
         """Raise FairAllError for two delays at once."""

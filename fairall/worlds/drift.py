@@ -37,18 +37,13 @@ class LabelDriftConfig:
 class DriftConfig(PartConfig):
     """Course and targets of the drift."""
 
+    causes = ("advantaged_share", "features", "label")
     course: Course = MISSING
     start: int = at_least(0)
     period: int = at_least(2)
     advantaged_share: float | None = open_unit()
     features: dict[str, float] = MISSING
     label: LabelDriftConfig = field(default_factory=LabelDriftConfig)
-
-    @property
-    def active(self) -> bool:
-        """Whether anything drifts."""
-        moves = [*self.features.values(), *vars(self.label).values()]
-        return self.advantaged_share is not None or any(move != 0 for move in moves)
 
 
 class Drift(Part):
@@ -132,9 +127,9 @@ class Drift(Part):
         if self.moves_people:
             most = float(self.weight(self.train.x, self.train.s, extent).max())
             enough = math.ceil(most * (size + 6.0 * math.sqrt(size) + 10.0) / size)
-            blocks = [people, *(draw() for _ in range(enough - 1))]
-            known = [name for name, values in vars(people).items() if values is not None]
-            people = People(**{name: torch.cat([vars(block)[name] for block in blocks], 1) for name in known})
+            blocks = [vars(people), *(vars(draw()) for _ in range(enough - 1))]
+            known = [name for name, values in blocks[0].items() if values is not None]
+            people = People(**{name: torch.cat([block[name] for block in blocks], 1) for name in known})
             weight = self.weight(people.x, people.s, extent).clamp(max=most) / most
             uniform = self.streams.uniform(people.s.shape[1])
             rejected = torch.where(uniform < weight, 0.0, uniform / weight)

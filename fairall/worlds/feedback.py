@@ -20,12 +20,8 @@ from fairall.worlds.part import Draw, Part, PartConfig, WorldSetting
 class FeedbackConfig(PartConfig):
     """How many people apply again and again; None for no feedback."""
 
+    causes = ("people",)
     people: int | None = at_least(1)
-
-    @property
-    def active(self) -> bool:
-        """Whether there is feedback."""
-        return self.people is not None
 
 
 class Feedback(Part):

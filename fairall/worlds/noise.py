@@ -25,14 +25,9 @@ class FlipsConfig:
 class NoiseConfig(PartConfig):
     """`FlipsConfig` for each group."""
 
+    causes = ("advantaged", "disadvantaged")
     advantaged: FlipsConfig = field(default_factory=FlipsConfig)
     disadvantaged: FlipsConfig = field(default_factory=FlipsConfig)
-
-    @property
-    def active(self) -> bool:
-        """Whether any label can be false."""
-        flips = [*vars(self.advantaged).values(), *vars(self.disadvantaged).values()]
-        return any(share != 0 for share in flips)
 
 
 class Noise(Part):

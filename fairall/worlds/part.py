@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,12 +40,24 @@ class WorldSetting:
 
 @dataclass
 class PartConfig(NodeConfig):
-    """Keys of every part of a world; `config_type` of its class adds its own."""
+    """Keys of every part of a world; `config_type` of its class adds its own.
+
+    Attributes:
+        causes: names of keys, all null or 0 where the part changes nothing; () if it always does.
+    """
+
+    causes: ClassVar[tuple[str, ...]] = ()
 
     @property
     def active(self) -> bool:
         """Whether the part changes anything with these values."""
-        return True
+        return not self.causes or any(_changes(getattr(self, name)) for name in self.causes)
+
+
+def _changes(value: Any) -> bool:
+    """Whether a value, or one of a node, is neither null nor 0."""
+    value = vars(value) if is_dataclass(value) else value
+    return any(map(_changes, value.values())) if isinstance(value, dict) else value not in (None, 0)
 
 
 class Part(Stateful):
