@@ -61,10 +61,11 @@ class Records:
 
     def __init__(self) -> None:
         self._blocks: list[dict[str, Tensor]] = []  # in the order of the steps, shapes (steps, ...)
+        self._steps = 0
 
     def __len__(self) -> int:
         """Number of time steps."""
-        return sum(len(next(iter(block.values()), ())) for block in self._blocks)
+        return self._steps
 
     def append(self, values: Mapping[str, Tensor]) -> None:
         """Add copies of the values of a time step.
@@ -78,8 +79,9 @@ class Records:
             for block in (added, *self._blocks[-1:])
         )
         if before and kinds != before[0]:
-            raise FairAllError(f"time step {len(self) + 1} has {kinds}, and those before it {before[0]}")
+            raise FairAllError(f"time step {self._steps + 1} has {kinds}, and those before it {before[0]}")
         self._blocks.append(added)
+        self._steps += 1
 
     def read(self) -> dict[str, Tensor]:
         """The values of all time steps by name, shapes (T, ...); empty before the first one."""
@@ -93,6 +95,7 @@ class Records:
     def load_state_dict(self, state: State) -> None:
         """Restore what `read` returned."""
         self._blocks = [state] if state else []
+        self._steps = len(next(iter(state.values()), ()))
 
 
 class History(Stateful):

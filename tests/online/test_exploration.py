@@ -107,21 +107,6 @@ def test_bounds_are_of_each_group_and_seed() -> None:
         torch.testing.assert_close(group[1], torch.tensor([0.25, 0.25, 0.25, 0.25, 1.0]))
 
 
-def test_a_seed_alone_explores_as_among_others() -> None:
-    luck = torch.rand(4, 3, 50, generator=torch.Generator().manual_seed(4))
-    score, s, label = 0.1 + 0.6 * luck[0], 2.0 * (luck[1] < 0.5) - 1.0, (luck[2] < 0.4).float()
-    accepted = torch.arange(50) < torch.tensor([[50], [3], [20]])
-    known = scored(score, s, label, propensity=0.1 + 0.9 * luck[3], accepted=accepted)
-    together = Exploration(BOUNDED, [0, 1, 2])
-    together.observe(known)
-    raised = explored(together, score, s)
-    for seed in range(3):
-        alone = Exploration(BOUNDED, [seed])
-        alone.observe(replace(known, **{name: values[[seed]] for name, values in vars(known).items()}))
-        assert torch.equal(explored(alone, score[[seed]], s[[seed]])[0], raised[seed])
-    assert not torch.equal(raised[0] > 0, raised[1] > 0)
-
-
 def test_epsilon_raises_all_and_decays_by_the_root_of_the_time_step() -> None:
     score, s = torch.tensor([[0.1, 0.5]]), torch.ones(1, 2)
     rule = Exploration(replace(EPSILON, decay=True), [0])

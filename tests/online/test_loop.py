@@ -183,8 +183,7 @@ def test_a_counterfactual_is_of_the_other_group_by_the_same_random_numbers(
     history = lived(drawn, synthetic, 40)
     other = history.recorded().applicants["counterfactually_accepted"]
     assert ((history.accepted >= other) | (history.s < 0)).all()
-    table = measure_table(history.recorded(), [0, 1], cost=0.4)
-    end = table[table["time_step"] == 40]
+    end = measure_table(history.recorded(), [0, 1], cost=0.4).query("time_step == 40")
     flipped = (history.accepted != other).float().mean((0, 2))
     assert end["effective_cfu"].to_numpy() == pytest.approx(flipped.numpy(), abs=1e-6)
     # By common random numbers as many flip as the propensities differ: no more.
@@ -271,26 +270,25 @@ def test_effective_measures_count_what_is_decided_at_first_or_again(
     assert torch.equal(history.accepted, first_choice)
     assert torch.equal(history.counted, counted)
     assert torch.equal(applicants["counterfactually_accepted"], ~counted)
-    for t, decided in enumerate(learner.seen):
-        assert torch.equal(decided.accepted, first_choice[t])
-        assert torch.equal(decided.propensity, first_choice[t].float())
-        assert torch.equal(decided.label, label[t] * first_choice[t])
-    table = measure_table(history.recorded(), [0, 1], cost=0.4)
-    for k in range(2):
-        rows, own = table[(table["seed"] == k) & (table["time_step"] > 0)], counted[:, k]
-        assert rows["acceptance_rate"].to_numpy() == pytest.approx(own.float().mean(-1).numpy(), abs=1e-6)
-        pooled, last = (
-            [of[group].float().mean().item() for group in groups]
-            for of, groups in ((own, (s[:, k] > 0, s[:, k] < 0)), (own[-1], (s[-1, k] > 0, s[-1, k] < 0)))
-        )
-        expected = {
-            "effective_utility": (own * (label[:, k] - 0.4)).mean().item(),
-            "effective_dpu_pooled": abs(pooled[0] - pooled[1]),
-            "acceptance_rate_advantaged": last[0],
-            "acceptance_rate_disadvantaged": last[1],
-            "effective_ground_truth_utility": (own * (applicants["ground_truth"][:, k] - 0.4)).mean().item(),
-        }
-        assert rows.iloc[-1][[*expected]].to_dict() == pytest.approx(expected, abs=1e-6)
+    expected = {"accepted": first_choice, "propensity": first_choice.float(), "label": label * first_choice}
+    for name, values in expected.items():
+        assert torch.equal(torch.stack([vars(decided)[name] for decided in learner.seen]), values)
+
+    def rates(accepted: Tensor, s: Tensor, *over: int) -> list[Tensor]:
+        return [(accepted & group).sum(over) / group.sum(over) for group in (s > 0, s < 0)]
+
+    of_all, last, truth = rates(counted, s, 0, 2), rates(counted[-1], s[-1], 1), applicants["ground_truth"]
+    expected = {
+        "acceptance_rate": counted[-1].float().mean(-1),
+        "effective_utility": (counted * (label - 0.4)).mean((0, 2)),
+        "effective_dpu_pooled": (of_all[0] - of_all[1]).abs(),
+        "acceptance_rate_advantaged": last[0],
+        "acceptance_rate_disadvantaged": last[1],
+        "effective_ground_truth_utility": (counted * (truth - 0.4)).mean((0, 2)),
+    }
+    end = measure_table(history.recorded(), [0, 1], cost=0.4).query("time_step == 5")
+    for name, values in expected.items():
+        assert end[name].to_numpy() == pytest.approx(values.numpy(), abs=1e-6)
 
 
 def test_largest_weight_is_of_the_accepted(credit: PreparedData) -> None:

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairall.data.people import Decisions, People
+from fairall.data.people import Decisions
 from fairall.errors import FairAllError
 from fairall.worlds import capacity as module
 from fairall.worlds.capacity import lottery, n_places, ranks, top
 from tests.conftest import training_of
-from tests.worlds.conftest import built, close, sampled
+from tests.worlds.conftest import built, sampled
 
 RULES = {"lottery": lottery, "top": lambda pi, places: top(pi, places, ranks(pi))}
 BOTH = pytest.mark.parametrize("rule", RULES)
@@ -67,29 +67,6 @@ def test_inclusion_of_many_is_exact_and_of_the_policy_s_seeds_alone(
     torch.testing.assert_close(of(few, 20), at_once, rtol=1e-12, atol=0)
 
 
-@BOTH
-@QUEUES
-def test_people_are_accepted_as_often_as_recorded(rule: str, quotas: list[str]) -> None:
-    n, seeds, times = 12, 60, 60
-    own = built("capacity", "number=4", f"rule={rule}", *quotas, seeds=range(seeds), n=n)
-    s = torch.tensor([1.0, -1.0, 1.0] * 4)
-    pi = torch.tensor([0.9, 0.9, 0.2, 0.5, 0.5, 0.5, 0.5, 0.8, 1.0, 0.0, 0.3, 0.4]).expand(seeds, -1)
-    people = People(torch.zeros(seeds, n, 1), s.expand(seeds, -1), torch.zeros(seeds, n))
-    wanted = (Decisions(pi, torch.rand(seeds, n) < pi) for _ in range(times))
-    taken = [own.admit(people, one, 1) for one in wanted]
-    inclusion = taken[0].propensity[0]
-    assert all(torch.equal(one.propensity, inclusion.expand(seeds, -1)) for one in taken)
-    accepted = torch.stack([one.accepted for one in taken])
-    error = (inclusion * (1 - inclusion) / (seeds * times)).sqrt()
-    assert close(accepted.float().mean((0, 1)), inclusion, error + 1e-6, 4.0)
-    assert (inclusion < pi[0] - 0.01).any()
-    assert accepted.sum(-1).max() == 4
-    for group, places in (s > 0, 1), (s < 0, 3):
-        if quotas:  # what is recorded of a group is that of the group alone
-            assert accepted[..., group].sum(-1).max() == places
-            torch.testing.assert_close(inclusion[group], RULES[rule](pi[:1, group], places)[0])
-
-
 def test_people_who_are_equal_in_margin_too_share_places_by_lot() -> None:
     pi, margin = torch.tensor([[1, 1, 1, 0, 1.0, 1, 1, 0]]), torch.tensor([[0.1, 2, 1, 5, 1, 1, 0.3, -1]])
     # Person 1 has a place, the three of margin 1 have the others or share them.
@@ -130,6 +107,12 @@ def test_places_and_those_of_counterfactuals_go_as_stated(rule: str, quotas: lis
         return before < (8 if not quotas else 2 if s > 0 else 6)
 
     assert torch.equal(taken.counterfactual_propensity, other)
+    for queue, places in ((people.s > 0, 2), (people.s < 0, 6)) if quotas else ((wants | True, 8),):
+        for k in range(seeds):  # what is recorded of a group is that of the group alone
+            own_pi, own_margin = pi[k : k + 1, queue[k]], margin[k : k + 1, queue[k]]
+            order = ranks(own_pi, own_margin)
+            alone = lottery(own_pi, places) if rule == "lottery" else top(own_pi, places, order)
+            torch.testing.assert_close(taken.propensity[k, queue[k]], alone[0])
     for k, i in itertools.product(range(seeds), range(n)):
         s = people.s[k, i].item()
         assert taken.accepted[k, i] == (wants[k, i] and finds(k, i, real[k, i], s))

@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from fairall.data.people import Decided
-from fairall.data.prepared import PreparedData
-from tests.conftest import ComposeConfig, succeeded
-from tests.worlds.conftest import built, close, lived, often, sampled
+from tests.conftest import succeeded
+from tests.worlds.conftest import built, close, often, sampled
 
 
 def come(own: Any, n: int = 2) -> tuple[list[Decided], list[list[Decided]]]:
@@ -66,24 +65,6 @@ def test_censored_people_count_as_rejected_and_the_weights_know_it() -> None:
         assert torch.equal(after.label, torch.where(after.accepted, before.label, 0.0))
         lost.append(~after.accepted[before.accepted])
     assert often(torch.cat(lost), 0.3)
-
-
-@pytest.mark.parametrize("part", ["steps=5", "mean=3"])
-def test_learners_get_propensities_and_labels_of_the_day_of_the_decision(
-    part: str, fico: PreparedData, compose_config: ComposeConfig
-) -> None:
-    words = f"world.delay.{part}", "world.capacity.share=0.3", "world.noise.advantaged.positive=1"
-    seen, history = lived(compose_config("dataset=fico", *words), fico, 30)
-    of_day = {tuple(propensity.flatten().tolist()): t for t, propensity in enumerate(history.propensity)}
-    days = [of_day.pop(tuple(decided.propensity.flatten().tolist())) for decided in seen]
-    assert len(days) == 25 if "steps" in part else 15 < len(days) < 30
-    revealed = history.observed["revealed_label"]
-    for t, decided in zip(days, seen, strict=True):
-        assert torch.equal(decided.accepted, history.accepted[t])
-        # Labels are false before they are late.
-        assert torch.equal(decided.label, revealed[t] * history.accepted[t])
-        assert (decided.label[decided.s > 0] == 0).all()
-        assert (history.label[t] != revealed[t]).any()
 
 
 @pytest.mark.parametrize("word", ["steps=3", "mean=2", "mean=40", "censored=0.5", "steps=20", "mean=1e6"])

@@ -8,7 +8,7 @@ import torch
 
 from fairall.data.fico import Fico
 from fairall.data.load import load_dataset
-from fairall.data.people import People
+from fairall.data.people import People, take
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from tests.conftest import ComposeConfig, run_online
@@ -61,21 +61,19 @@ def test_labels_of_returning_people_are_those_of_their_score_by_then(fico: Prepa
     stream = returning(fico, 64 * 20)
     state = stream.people
     state[..., 0] = torch.rand(state.shape[:2]).double() * 100  # between the scores of the table
-    cells, chances, labels = [], [], []
+    seen = []
     for _ in range(200):
         people = coming(stream)
-        own = torch.stack([state[k, people.person[k]] for k in range(2)])  # type: ignore[index]
-        assert torch.equal(own[..., 1].float(), people.s)
+        score, s = take(state, people.person).unbind(-1)  # type: ignore[arg-type]
+        assert torch.equal(s.float(), people.s)
         raw = people.x[..., 0].double() * fico.scaler.scale[0] + fico.scaler.mean[0]
-        torch.testing.assert_close(raw, own[..., 0], rtol=0, atol=1e-3)
-        repays = [np.interp(own[..., 0], source.scores.score, of) for of in source.scores.repays]
-        group = (people.s > 0).long()
-        chances.append(torch.where(group > 0, *map(torch.tensor, reversed(repays))))
-        cells.append(4 * group + (own[..., 0] // 25).long())  # group and quarter of the scores
-        labels.append(people.label)
-    cell, p, label = (torch.stack(parts).flatten() for parts in (cells, chances, labels))
-    n = cell.bincount()
-    share, found = (cell.bincount(of.double()) / n for of in (p, label))
+        torch.testing.assert_close(raw, score, rtol=0, atol=1e-3)
+        repays = [torch.from_numpy(np.interp(score, source.scores.score, of)) for of in source.scores.repays]
+        cell = 4 * (s > 0) + score // 25  # group and quarter of the scores
+        seen.append(torch.stack([cell, torch.where(s > 0, *reversed(repays)), people.label]))
+    cell, p, label = torch.stack(seen, dim=1).flatten(1)
+    n = cell.long().bincount()
+    share, found = (cell.long().bincount(of) / n for of in (p, label))
     assert n.min() > 1000
     assert close(found, share, (share * (1 - share) / n).sqrt(), 4.0)
     assert (share[5:7] > share[1:3] + 0.01).all()
