@@ -239,7 +239,7 @@ def test_without_exploration_a_policy_that_accepts_nobody_stays_so(credit: Prepa
 
 
 def test_the_propensities_kept_are_those_of_the_decisions_taken(credit: PreparedData) -> None:
-    guards = {"decide_again": True, "exploration": stuck(2, 0.2)}
+    guards: dict[str, Any] = {"decide_again": True, "exploration": stuck(2, 0.2)}
     history = lived(learner := rarer(), credit, 40, keep_propensity=True, **guards)
     assert torch.equal(history.propensity, torch.stack([decided.propensity for decided in learner.seen]))
     assert (history.propensity[20:] == torch.tensor(0.2)).any()
@@ -353,7 +353,7 @@ def test_going_on_from_a_saved_state_changes_nothing(
 
 
 def test_going_on_amid_rejections_explores_when_it_would_have(credit: PreparedData) -> None:
-    guards = {"exploration": stuck(4, 0.2), "decide_again": True}
+    guards: dict[str, Any] = {"exploration": stuck(4, 0.2), "decide_again": True}
     whole, resumed = (online(coin(0.0, 0.5), credit, **guards) for _ in range(2))
     assert_resumed_alike(whole, resumed, 3, 7)
     assert resumed.history.accepted[:, 0].any(-1).tolist() == 4 * [False] + [True] + 2 * [False]

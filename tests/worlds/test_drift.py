@@ -52,11 +52,12 @@ def stacked(people: list[People], name: str) -> Tensor:
 
 
 def test_extents_of_the_courses(credit: PreparedData) -> None:
-    for course, expected in {
+    courses: dict[str, dict[int, float]] = {
         "linear": {0: 0, 20: 0, 21: 1 / 80, 60: 0.5, 100: 1},
         "step": {0: 0, 19: 0, 20: 1, 21: 1, 100: 1},
         "seasonal": {0: 0, 10: 0, 20: 0, 30: 0.5, 40: 1, 50: 0.5, 60: 0, 80: 1},
-    }.items():
+    }
+    for course, expected in courses.items():
         own = drift(credit, "start=20", "period=40", "label.advantaged=0.1", course=course)
         assert [own.extent(t) for t in expected] == pytest.approx([*expected.values()], abs=1e-12)
 

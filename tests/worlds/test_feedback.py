@@ -46,7 +46,7 @@ def test_only_the_accepted_change_by_their_label(name: str, n: int, data: Prepar
         stream.decided(people, accepted, 1)
         expected = before.clone()
         for k, i in accepted.nonzero().tolist():
-            number = people.person[k, i]  # type: ignore[index]
+            number = people.person[k, i]
             value = before[k, number].item() + (rise if people.label[k, i] else -fall)
             expected[k, number] = min(max(value, 0.0 if name == "fico" else value), most)
             bounded += expected[k, number].item() != value
@@ -70,7 +70,7 @@ def test_labels_of_returning_people_are_those_of_their_score_by_then(fico: Prepa
         torch.testing.assert_close(raw, score, rtol=0, atol=1e-3)
         repays = [torch.from_numpy(np.interp(score, source.scores.score, of)) for of in source.scores.repays]
         cell = 4 * (s > 0) + score // 25  # group and quarter of the scores
-        seen.append(torch.stack([cell, torch.where(s > 0, *reversed(repays)), people.label]))
+        seen.append(torch.stack([cell, torch.where(s > 0, repays[1], repays[0]), people.label]))
     cell, p, label = torch.stack(seen, dim=1).flatten(1)
     n = cell.long().bincount()
     share, found = (cell.long().bincount(of) / n for of in (p, label))
