@@ -47,7 +47,8 @@ class Exploration(Stateful):
             propensity: of the policy, shape (E, N).
             taken: the time steps before.
         """
-        rule, rate = self.config.rule, self.config.propensity
+        rule = self.config.rule
+        rate = self.config.propensity
         if self.config.decay:
             rate /= math.sqrt(taken.steps + 1)
         raised = propensity + (1.0 - propensity) * rate

@@ -118,7 +118,9 @@ class History(Stateful):
 
     def __init__(self, n_seeds: int, *, keep_propensity: bool = False) -> None:
         self.keep_propensity = keep_propensity
-        self.measured, self.steps, self.further = Records(), Records(), Records()
+        self.measured = Records()
+        self.steps = Records()
+        self.further = Records()
         self.largest_weight = torch.ones(n_seeds)
         self.taken = Taken(n_seeds)
         self.longest_rejection = self.taken.rejections

@@ -145,11 +145,14 @@ def hidden_acceptance(p: np.ndarray, gamma: float, table: Table) -> np.ndarray:
             "people have none; choose a data set with all labels, or leave it out"
         )
     encode = FeatureInputs(table.schema.seen_as(NetInputs.one_hot))
-    x, s = torch.tensor(table.features), torch.tensor(table.s, dtype=torch.float64)
+    x = torch.tensor(table.features)
+    s = torch.tensor(table.s, dtype=torch.float64)
     inputs = encode.with_s(x, s).numpy()
-    fold, q = np.arange(len(table)) % FOLDS, np.empty(len(table))
+    fold = np.arange(len(table)) % FOLDS
+    q = np.empty(len(table))
     for number in range(FOLDS):
-        others, held_out = fold != number, fold == number
+        others = fold != number
+        held_out = fold == number
         if len(np.unique(table.label[others])) < 2:
             raise FairAllError(
                 f"initial_policy.hidden={gamma}: nearly all people have the same label, which then is no "

@@ -42,8 +42,10 @@ class OnlineLearning(Stateful):
         luck: DecisionLuck = DecisionLuck.fresh,
         keep_propensity: bool = False,
     ) -> None:
-        self.world, self.evaluation, self.decide_again = world, evaluation, decide_again
-        fixed, n = luck is DecisionLuck.fixed, world.setting.applicants
+        self.world = world
+        self.evaluation = evaluation
+        self.decide_again = decide_again
+        fixed = luck is DecisionLuck.fixed
         self.history = History(len(seeds), keep_propensity=keep_propensity)
         self.process = Process(
             learner,
@@ -52,7 +54,7 @@ class OnlineLearning(Stateful):
             taken=self.history.taken,
             n_groups=world.setting.data.schema.n_groups,
             by_rank=world.capacity is not None and world.capacity.by_rank,
-            uniform=SeedStreams(seeds, "decision luck").uniform(n) if fixed else None,
+            uniform=SeedStreams(seeds, "decision luck").uniform(world.setting.applicants) if fixed else None,
         )
 
     def run(self, time_steps: int, advance: ProgressCallback, after_step: Callable[[], None]) -> History:
@@ -60,7 +62,9 @@ class OnlineLearning(Stateful):
 
         `advance` gets the current utility and DPU, `after_step` may for instance save a checkpoint.
         """
-        history, world, people = self.history, self.world, self.evaluation.people
+        history = self.history
+        world = self.world
+        people = self.evaluation.people
         learner = self.process.learner
 
         def measured() -> dict[str, Tensor]:
@@ -73,7 +77,8 @@ class OnlineLearning(Stateful):
             taken = self._decide(applicants)
             self.process.learn(world.reveal(applicants, taken))
             counted = self._decide(applicants) if self.decide_again else taken
-            observed, amounts = world.observed(), self.evaluation.amounts
+            observed = world.observed()
+            amounts = self.evaluation.amounts
             if amounts is not None:
                 observed |= costs(applicants, self.evaluation.cost, amounts)
             measures = measured()

@@ -52,12 +52,10 @@ class Process:
 
     def decide(self, applicants: People) -> Decisions:
         """Decisions on applicants (E, N), and on their counterfactuals by the same random numbers."""
-        x, s, other_x, same_numbers = (
-            applicants.x,
-            applicants.s,
-            applicants.counterfactual_x,
-            self.decisions.copy(),
-        )
+        x = applicants.x
+        s = applicants.s
+        other_x = applicants.counterfactual_x
+        same_numbers = self.decisions.copy()
         measured = self.learner.propensity(x, s, self.decisions)
         uniform = self.decisions.uniform(*s.shape[1:]) if self.uniform is None else self.uniform
 

@@ -57,7 +57,9 @@ class Training:
         world: World,
         measures: Sequence[Measure] = STANDARD,
     ) -> None:
-        self.learner, self.config, self.world = learner, config, world
+        self.learner = learner
+        self.config = config
+        self.world = world
         self.data = data = world.setting.data
         if learner.two_groups:
             data.schema.require_two_groups(f"model={config.model.name}", "choose model=ensemble, or ")
@@ -66,13 +68,15 @@ class Training:
             amounts.require_positive(data)
         if learner.setting.amounts is not None:
             learner.require_amounts()
-            rule, bounded = config.exploration.rule.name, ExplorationRule.bounded
+            rule = config.exploration.rule.name
+            bounded = ExplorationRule.bounded
             why = "another rule with dataset.gain and dataset.loss, since it has one threshold for a group"
             require(config.exploration.rule is not bounded, "exploration", rule, why)
             few = world.share < 1.0 and config.fairness.rule is not FairnessRule.none
             require(not few, "fairness", config.fairness.rule.name, "none with few places and dataset.gain")
         learner.training_state()  # fails here, not at the first checkpoint, for state that cannot be saved
-        seeds, people = list(learner.setting.seeds), getattr(data, config.evaluation.split)
+        seeds = list(learner.setting.seeds)
+        people = getattr(data, config.evaluation.split)
         self.decided = initially_decided(initial_policy, config, data)
         self.evaluation = Evaluator(people, config.cost.value, seeds, measures, amounts)
         self.curves: PretrainCurves | None = None
@@ -87,7 +91,8 @@ class Training:
             luck=config.protocol.decision_luck,
             keep_propensity=config.evaluation.decisions,
         )
-        self.process, self.history = self._online.process, self._online.history
+        self.process = self._online.process
+        self.history = self._online.history
 
     def notes(self) -> list[str]:
         """Remarks of the learner and of the world, one sentence each."""
@@ -183,7 +188,8 @@ def memory_needed(training: Training) -> float:
     It grows with decisions, T·N·E, whatever of them the learner remembers, and the people of a time step and
     of the evaluation. Where places are few, everybody of a time step is compared with everybody.
     """
-    schedule, n_seeds = training.config.schedule, training.config.seeds
+    schedule = training.config.schedule
+    n_seeds = training.config.seeds
     decisions = float(schedule.time_steps * schedule.applicants * n_seeds)
     person = (len(training.data.schema) + 4) * FLOAT
     remembers = any(
@@ -199,7 +205,8 @@ def memory_needed(training: Training) -> float:
 
 def short_of(training: Training) -> list[str]:
     """A note if the run may not fit in memory."""
-    needed, available = memory_needed(training), available_memory()
+    needed = memory_needed(training)
+    available = available_memory()
     if available is None or needed <= available:
         return []
     return [

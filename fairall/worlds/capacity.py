@@ -120,7 +120,9 @@ class Capacity(Part):
 
     def admit(self, people: People, wanted: Decisions, time_step: int) -> Decisions:
         """The decisions for which there are places, with their inclusion probabilities."""
-        s, pi, wants = people.s, wanted.propensity, wanted.accepted
+        s = people.s
+        pi = wanted.propensity
+        wants = wanted.accepted
         lot = self.streams.uniform(pi.shape[1]) if self.lot is None else self.lot
         rank = other_rank = inclusion = torch.zeros_like(pi)
         if self.by_rank:
@@ -131,7 +133,8 @@ class Capacity(Part):
             own = torch.where(rows, pi, 0.0), places
             share = top(*own, torch.where(rows, rank, -1)) if self.by_rank else lottery(*own)
             inclusion = torch.where(rows, share, inclusion)
-        value, had = rank.double() + lot, pi >= LEAST
+        value = rank.double() + lot
+        had = pi >= LEAST
         # Who has a place before all equal people and none after them shares it by lot.
         first, last = (self.finds_place(s, rank + of, s, wants, rank) for of in (0.5, -0.5))
         counted = [had, had & (inclusion < LEAST), wants & first & ~last]
@@ -146,7 +149,8 @@ class Capacity(Part):
         """A note where propensities are 0 and 1, and one where equal people have shared places."""
         if not self.by_rank:
             return []
-        notes, shared = [], int(self.counts[2])
+        notes = []
+        shared = int(self.counts[2])
         if not drawn:
             notes.append(
                 "world.capacity.rule=top with a deterministic policy leaves nothing to chance but places "
@@ -181,11 +185,12 @@ class Capacity(Part):
         Places go to the greatest values, of equal ones by position. Rivals are the applicants at other
         positions whom the policy `wants`, with `others_s` and values `others`, in the same queue.
         """
-        queue, position = self._queue(s), torch.arange(s.shape[1])
-        mine, rival = value.unsqueeze(2), others.unsqueeze(1)
-        earlier, other = position < position.unsqueeze(1), position != position.unsqueeze(1)
-        before = (rival > mine) | ((rival == mine) & earlier)
-        before &= wants.unsqueeze(1) & other
+        queue = self._queue(s)
+        position = torch.arange(s.shape[1])
+        mine = value.unsqueeze(2)
+        rival = others.unsqueeze(1)
+        before = (rival > mine) | ((rival == mine) & (position < position.unsqueeze(1)))
+        before &= wants.unsqueeze(1) & (position != position.unsqueeze(1))
         before &= self._queue(others_s).unsqueeze(1) == queue.unsqueeze(2)
         return before.sum(2) < torch.tensor(self.queues)[queue]
 
@@ -231,7 +236,8 @@ def lottery(pi: Tensor, places: int) -> Tensor:
     transformed = torch.fft.fft(chance) / k  # Σ_s g(s) ω^(−ms), m = 0..K−1
     shares = []
     for probabilities in pi.double():
-        everybody, parts = transformed, probabilities.unsqueeze(1).split(max(1, CHUNK // k))
+        everybody = transformed
+        parts = probabilities.unsqueeze(1).split(max(1, CHUNK // k))
         for part in parts:
             everybody = everybody * (1.0 + part * turn).prod(0)
         shares.append(torch.cat([(everybody / (1.0 + part * turn)).sum(1).real for part in parts]))

@@ -48,7 +48,8 @@ class Delay(Part):
     def __init__(self, config: DelayConfig, setting: WorldSetting) -> None:
         super().__init__(config, setting)
         self.streams = SeedStreams(setting.seeds, "censored labels")
-        last, steps = setting.time_steps, torch.tensor(config.steps)
+        last = setting.time_steps
+        steps = torch.tensor(config.steps)
         if config.mean is not None:
             uniform = SeedStreams([0], "delay of labels").uniform(last)[0].double()
             steps = torch.log1p(-uniform) / math.log(config.mean / (1.0 + config.mean))
@@ -67,9 +68,9 @@ class Delay(Part):
         waiting = self.waiting.setdefault(self.arrivals[time_step - 1], [])
         for one in decided:
             comes = self.streams.uniform(one.s.shape[1]) < share
-            accepted, propensity = one.accepted & comes, one.propensity * share
+            accepted = one.accepted & comes
             label = torch.where(accepted, one.label, 0.0)
-            known = replace(one, propensity=propensity, accepted=accepted, label=label)
+            known = replace(one, propensity=one.propensity * share, accepted=accepted, label=label)
             waiting.append(dict(vars(known)))
             if share < 1.0:
                 self.values = {"censored": one.accepted & ~comes}
@@ -77,7 +78,8 @@ class Delay(Part):
 
     def notes(self, *, drawn: bool) -> list[str]:
         """A note on the number of labels that come before the run ends; `warnings` has the case of none."""
-        come, last = len(self.in_time), self.setting.time_steps
+        come = len(self.in_time)
+        last = self.setting.time_steps
         if come in (0, last):
             return []
         return [

@@ -76,7 +76,8 @@ class Drift(Part):
             check_values(name, "world.drift.features", one_of(names))
             self.slope[names.index(name)] = slope
         self.train = train = setting.data.train.merged()
-        self.mean, self.scale = train.x.mean(0), train.x.std(0).clamp(min=1e-6)
+        self.mean = train.x.mean(0)
+        self.scale = train.x.std(0).clamp(min=1e-6)
         advantaged = float((train.s > 0).double().mean())
         if not 0 < advantaged < 1:
             raise FairAllError("world.drift: all training rows are of one group")
@@ -99,7 +100,8 @@ class Drift(Part):
 
         `linear` rises to 1 at T, `step` is 1, `seasonal` is ½·(1 − cos 2π(t − start)/period).
         """
-        since, config = time_step - self.config.start, self.config
+        config = self.config
+        since = time_step - config.start
         if since < 0 or config.course is Course.step:
             return float(since >= 0)
         if config.course is Course.linear:
@@ -108,7 +110,8 @@ class Drift(Part):
 
     def weight(self, x: Tensor, s: Tensor, extent: float) -> Tensor:
         """Weights w of people x (..., D) and s (...), shape (...)."""
-        tilt, groups = extent * self._score(self.train.x), (self.train.s < 0, self.train.s > 0)
+        tilt = extent * self._score(self.train.x)
+        groups = (self.train.s < 0, self.train.s > 0)
         log_mean = torch.stack([tilt[own].logsumexp(0) - math.log(int(own.sum())) for own in groups])
         group = (s > 0).long()
         return (1.0 + extent * self.gain)[group] * torch.exp(extent * self._score(x) - log_mean[group])
@@ -121,7 +124,9 @@ class Drift(Part):
 
     def arriving(self, draw: Draw, time_step: int) -> People:
         """Applicants of the population at a time step."""
-        people, extent, size = draw(), self.extent(time_step), self.setting.applicants
+        people = draw()
+        extent = self.extent(time_step)
+        size = self.setting.applicants
         if extent == 0:
             return people
         if self.moves_people:
@@ -138,7 +143,8 @@ class Drift(Part):
 
     def evaluated(self, people: People, time_step: int) -> People:
         """Evaluation people of the population at a time step."""
-        extent, n = self.extent(time_step), len(people)
+        extent = self.extent(time_step)
+        n = len(people)
         if extent == 0:
             return people
         uniform = SeedStreams([0], "drift of evaluation people").uniform(n + 1)[0]
@@ -162,7 +168,8 @@ class Drift(Part):
 
     def notes(self, *, drawn: bool) -> list[str]:
         """A note if the run ends before the drift begins."""
-        start, last = self.config.start, self.setting.time_steps
+        start = self.config.start
+        last = self.setting.time_steps
         if start < last:
             return []
         return [f"nothing drifts before time step {start} (world.drift.start), and the run ends at {last}"]

@@ -49,7 +49,9 @@ class Feedback(Part):
                 "world.feedback: the data set does not know how people change; dataset=fico and "
                 "dataset=synthetic do, or remove world.feedback.people"
             )
-        self.dynamics, seeds, n = setting.data.dynamics, setting.seeds, config.people
+        self.dynamics = setting.data.dynamics
+        seeds = setting.seeds
+        n = config.people
         assert n is not None
         nothing = torch.zeros(n)
         numbered = People(nothing.unsqueeze(1), nothing, nothing, person=torch.arange(n))

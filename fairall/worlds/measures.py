@@ -121,7 +121,8 @@ def adaptation_time(utility: np.ndarray, start: int) -> np.ndarray:
     if len(after) < SMOOTHED:
         return np.full(utility.shape[1], np.nan)
     smooth = np.lib.stride_tricks.sliding_window_view(after, SMOOTHED, axis=0).mean(-1)
-    first, final = smooth[0], after[-max(1, len(after) // 10) :].mean(0)
+    first = smooth[0]
+    final = after[-max(1, len(after) // 10) :].mean(0)
     made_up = smooth >= final - WITHIN * (final - first)
     steps = np.where(made_up.any(0), made_up.argmax(0), np.nan)
     steps[final <= first] = 0.0

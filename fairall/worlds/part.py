@@ -83,7 +83,8 @@ class Part(Stateful):
     two_groups: ClassVar[bool] = True
 
     def __init__(self, config: Any, setting: WorldSetting) -> None:
-        self.config, self.setting = config, setting
+        self.config = config
+        self.setting = setting
         self.values: dict[str, Tensor] = {}
 
     def arriving(self, draw: Draw, time_step: int) -> People:

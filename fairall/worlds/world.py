@@ -34,7 +34,8 @@ class World(Stateful):
     kept = ("time_step",)
 
     def __init__(self, setting: WorldSetting, nodes: Mapping[str, PartConfig] | None = None) -> None:
-        self.setting, self.nodes = setting, nodes or {}
+        self.setting = setting
+        self.nodes = nodes or {}
         self._built = Stateful()  # its attributes are the parts, so that their states are part of its own
         self.parts: dict[str, Part] = vars(self._built)
         for name, node in self.nodes.items():
@@ -48,7 +49,8 @@ class World(Stateful):
     @classmethod
     def of(cls, config: Config, data: PreparedData, seeds: Sequence[int]) -> World:
         """The world of a run; raises as the class."""
-        schedule, fixed_luck = config.schedule, config.protocol.decision_luck is DecisionLuck.fixed
+        schedule = config.schedule
+        fixed_luck = config.protocol.decision_luck is DecisionLuck.fixed
         setting = WorldSetting(data, seeds, schedule.applicants, schedule.time_steps, fixed_luck)
         return cls(setting, config.parts)
 

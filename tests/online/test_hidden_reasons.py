@@ -25,7 +25,8 @@ COST = 0.5
 def people(n: int, seed: int) -> tuple[Table, np.ndarray]:
     """People whose label is logistic in a score, and q = p(ỹ = 1 | x), shape (N,)."""
     random = np.random.default_rng(seed)
-    score, s = random.normal(size=n), random.choice([-1, 1], n)
+    score = random.normal(size=n)
+    s = random.choice([-1, 1], n)
     q = expit(0.3 + 0.8 * score)
     label = (random.random(n) < q).astype(int)
     return Table.fully_labelled(SCHEMA, pd.DataFrame({"score": score}), s, label), q
@@ -59,7 +60,8 @@ def test_odds_ratio_is_exact_and_the_propensity_given_x_stays(gamma: float) -> N
     cell = np.digitize(table.x["score"], edges[1:-1]) * 2 + (table.s > 0)
     counts = np.zeros((cell.max() + 1, 2, 2))
     np.add.at(counts, (cell, accepted.astype(int), table.label), 1)
-    n, sums = counts.sum((1, 2)), np.bincount(cell, p)
+    n = counts.sum((1, 2))
+    sums = np.bincount(cell, p)
     assert (np.abs(counts[:, 1].sum(1) - sums) <= 2.5 * n**0.5).all()
     # Mantel and Haenszel's odds ratio over cells of nearly equal x.
     above, below = (counts[:, 1, 1 - y] * counts[:, 0, y] / n for y in (0, 1))
@@ -81,13 +83,16 @@ def test_without_hidden_reasons_decisions_and_what_is_stored_are_as_before() -> 
 
 def test_evaluate_covers_the_truth_from_the_true_odds_ratio_on_and_not_at_1() -> None:
     """Sensitivity of the value of accepting everybody, on logs of deciders with Γ = 2."""
-    gamma, replicates, n = 2.0, 30, 3000
+    gamma = 2.0
+    replicates = 30
+    n = 3000
     _, q = people(400_000, 99)
     truth = q.mean() - COST
     covered = dict.fromkeys((1.0, 2.0, 3.0), 0)
     for seed in range(replicates):
         table, _ = people(n, seed)
-        accepted, p = policy(gamma, seed).decide(table), policy(gamma, seed).propensity(table)
+        accepted = policy(gamma, seed).decide(table)
+        p = policy(gamma, seed).propensity(table)
         log = table.x.assign(
             s=table.s, p=p, d=accepted.astype(int), y=np.where(accepted, table.label, np.nan)
         )
@@ -120,7 +125,8 @@ def test_data_sets_of_the_package_have_hidden_reasons(dataset: str) -> None:
     plain, chosen = (
         load_initial_policy("lenient", dataset, *words) for words in ((), ["initial_policy.hidden=5"])
     )
-    before, after = plain.decide(table), chosen.decide(table)
+    before = plain.decide(table)
+    after = chosen.decide(table)
     assert after.mean() == pytest.approx(before.mean(), abs=0.05)
     assert table.label[after].mean() > table.label[before].mean()
     assert (plain.propensity(table) == chosen.propensity(table)).all()

@@ -63,7 +63,8 @@ def stuck(after: int, propensity: float) -> ExplorationConfig:
 
 
 def online(learner: Learner, data: PreparedData, n_seeds: int = 2, **guards: Any) -> OnlineLearning:
-    seeds, fixed = [*range(n_seeds)], guards.get("luck") is DecisionLuck.fixed
+    seeds = [*range(n_seeds)]
+    fixed = guards.get("luck") is DecisionLuck.fixed
     world = World(WorldSetting(data, seeds, applicants=64, time_steps=100, fixed_luck=fixed))
     return OnlineLearning(learner, world, Evaluator(data.test, 0.5, seeds), seeds, **guards)
 
@@ -82,7 +83,8 @@ def synthetic() -> PreparedData:
 def test_everyone_applies_once_per_pass_in_an_order_of_the_seeds_own(
     size: int, one_order: bool, credit: PreparedData
 ) -> None:
-    stream, steps = credit.applicants(size, [0, 1], one_order=one_order), math.ceil(700 / size)
+    stream = credit.applicants(size, [0, 1], one_order=one_order)
+    steps = math.ceil(700 / size)
     passes = [torch.cat([stream.next().x for _ in range(steps)], dim=1) for _ in range(3)]
     # In one order a person keeps the position in their time step.
     assert [torch.equal(passes[0], one) for one in passes] == [True, one_order, one_order]
@@ -121,7 +123,8 @@ def test_fixed_luck_leaves_the_mean_over_seeds_and_widens_their_spread(credit: P
 def test_labels_of_the_rejected_stay_hidden_and_decisions_follow_the_propensity(credit: PreparedData) -> None:
     learner = coin(0.3)
     history = lived(learner, credit, 30, 3)
-    accepted, label = history.accepted, history.label
+    accepted = history.accepted
+    label = history.label
     assert abs(accepted.float().mean() - 0.3) < 0.02
     for t, decided in enumerate(learner.seen):
         assert torch.equal(decided.label, label[t] * decided.accepted)
@@ -153,7 +156,8 @@ def test_the_warm_up_is_of_the_first_of_the_pool_and_every_epoch_and_step_is_tak
     credit: PreparedData, compose_config: ComposeConfig, tmp_path: Path
 ) -> None:
     config = compose_config("preset=quick", "schedule.warm_up_epochs=3")
-    policy, learner = LogisticPolicy(config.initial_policy), WarmedUp(coin(0.5).of)
+    policy = LogisticPolicy(config.initial_policy)
+    learner = WarmedUp(coin(0.5).of)
     decided = initially_decided(policy, config, credit)
     torch.testing.assert_close(decided.x, credit.pool.x[:128].expand(2, -1, -1))
     propensity = torch.tensor(policy.propensity(credit.pool_table)[:128], dtype=torch.float32)
@@ -264,7 +268,9 @@ def test_effective_measures_count_what_is_decided_at_first_or_again(
     # Accepts the advantaged, after one update the others, after the next the advantaged again.
     learner = By(lambda x, s, _, n: (s * (-1) ** n > 0).float())
     history = lived(learner, synthetic, 5, decide_again=again)
-    s, label, applicants = history.s, history.label, history.recorded().applicants
+    s = history.s
+    label = history.label
+    applicants = history.recorded().applicants
     first_choice = (s * torch.tensor([1.0, -1, 1, -1, 1])[:, None, None]) > 0
     counted = ~first_choice if again else first_choice
     assert torch.equal(history.accepted, first_choice)
@@ -277,7 +283,9 @@ def test_effective_measures_count_what_is_decided_at_first_or_again(
     def rates(accepted: Tensor, s: Tensor, *over: int) -> list[Tensor]:
         return [(accepted & group).sum(over) / group.sum(over) for group in (s > 0, s < 0)]
 
-    of_all, last, truth = rates(counted, s, 0, 2), rates(counted[-1], s[-1], 1), applicants["ground_truth"]
+    of_all = rates(counted, s, 0, 2)
+    last = rates(counted[-1], s[-1], 1)
+    truth = applicants["ground_truth"]
     expected = {
         "acceptance_rate": counted[-1].float().mean(-1),
         "effective_utility": (counted * (label - 0.4)).mean((0, 2)),
@@ -311,7 +319,8 @@ def test_largest_weight_is_of_the_accepted(credit: PreparedData) -> None:
 
 def recorded(accepted: list[str], counted: str = "1111111") -> History:
     """The history of seeds whose steps are 1 where one of two applicants is accepted, 0 where nobody is."""
-    history, nobody = History(len(accepted)), torch.zeros(len(accepted), 2)
+    history = History(len(accepted))
+    nobody = torch.zeros(len(accepted), 2)
 
     def decisions(step: list[str]) -> Decisions:
         somebody = torch.tensor([[False, word == "1"] for word in step])

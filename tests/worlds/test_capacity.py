@@ -49,7 +49,8 @@ def test_inclusion_is_that_of_all_wishes(n: int, rule: str) -> None:
 def test_inclusion_of_many_is_exact_and_of_the_policy_s_seeds_alone(
     rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    random, of = np.random.default_rng(0), RULES[rule]
+    random = np.random.default_rng(0)
+    of = RULES[rule]
     pi = torch.tensor(np.stack([random.random(2000), np.full(2000, 0.5), random.integers(0, 2, 2000)]))
     found = of(pi, 600)
     assert ((found >= 0) & (found <= pi + 1e-15)).all()
@@ -60,7 +61,8 @@ def test_inclusion_of_many_is_exact_and_of_the_policy_s_seeds_alone(
         assert of_seed.sum().item() == pytest.approx(wanted @ np.minimum(np.arange(2001), 600), rel=1e-9)
     assert torch.equal(of(pi[1:2], 600)[0], found[1])
     assert of(pi.float(), 600).dtype == torch.float32
-    diverged, few = torch.full((1, 64), torch.nan), pi[:2, :64]
+    diverged = torch.full((1, 64), torch.nan)
+    few = pi[:2, :64]
     assert torch.equal(of(torch.cat([few, diverged]), 20)[:2], of(few, 20))
     at_once = of(few, 20)
     monkeypatch.setattr(module, "CHUNK", 65 * 7)
@@ -68,7 +70,8 @@ def test_inclusion_of_many_is_exact_and_of_the_policy_s_seeds_alone(
 
 
 def test_people_who_are_equal_in_margin_too_share_places_by_lot() -> None:
-    pi, margin = torch.tensor([[1, 1, 1, 0, 1.0, 1, 1, 0]]), torch.tensor([[0.1, 2, 1, 5, 1, 1, 0.3, -1]])
+    pi = torch.tensor([[1, 1, 1, 0, 1.0, 1, 1, 0]])
+    margin = torch.tensor([[0.1, 2, 1, 5, 1, 1, 0.3, -1]])
     # Person 1 has a place, the three of margin 1 have the others or share them.
     for places, share in ((4, 1.0), (3, 2 / 3)):
         own = built("capacity", f"number={places}", "rule=top", n=8)
@@ -88,12 +91,15 @@ def test_people_who_are_equal_in_margin_too_share_places_by_lot() -> None:
 @BOTH
 @QUEUES
 def test_places_and_those_of_counterfactuals_go_as_stated(rule: str, quotas: list[str]) -> None:
-    n, seeds = 20, 5
+    n = 20
+    seeds = 5
     words = "share=0.4", f"rule={rule}", *quotas
     own, twin = (built("capacity", *words, seeds=range(seeds), n=n) for _ in range(2))
-    people, levels = sampled(n, seeds), torch.tensor([0.25, 0.5, 0.75, 1.0])
+    people = sampled(n, seeds)
+    levels = torch.tensor([0.25, 0.5, 0.75, 1.0])
     pi, other, margin, other_margin = levels[torch.randint(4, (4, seeds, n))]
-    drawn, lot = torch.rand(seeds, n), twin.streams.uniform(n)
+    drawn = torch.rand(seeds, n)
+    lot = twin.streams.uniform(n)
     wants = drawn < pi
     taken = own.admit(people, Decisions(pi, wants, other, drawn < other, margin, other_margin), 1)
     real, imagined = (
@@ -109,7 +115,8 @@ def test_places_and_those_of_counterfactuals_go_as_stated(rule: str, quotas: lis
     assert torch.equal(taken.counterfactual_propensity, other)
     for queue, places in ((people.s > 0, 2), (people.s < 0, 6)) if quotas else ((wants | True, 8),):
         for k in range(seeds):  # what is recorded of a group is that of the group alone
-            own_pi, own_margin = pi[k : k + 1, queue[k]], margin[k : k + 1, queue[k]]
+            own_pi = pi[k : k + 1, queue[k]]
+            own_margin = margin[k : k + 1, queue[k]]
             order = ranks(own_pi, own_margin)
             alone = lottery(own_pi, places) if rule == "lottery" else top(own_pi, places, order)
             torch.testing.assert_close(taken.propensity[k, queue[k]], alone[0])
@@ -124,7 +131,8 @@ def test_places_and_those_of_counterfactuals_go_as_stated(rule: str, quotas: lis
 @pytest.mark.parametrize("words", ["model=greedy", "model=ensemble fairness=demographic_parity"])
 def test_a_run_of_a_method_with_a_threshold_gives_places_by_its_log_odds(words: str) -> None:
     training = training_of("world=capacity", "world.capacity.rule=top", *words.split())
-    learner, people = training.learner, training.world.next()
+    learner = training.learner
+    people = training.world.next()
     taken = training._online._decide(people)
     least = torch.full_like(people.s, learner.setting.cost, dtype=torch.float64).logit()
     if "fairness" in words:

@@ -17,9 +17,11 @@ def come(own: Any, n: int = 2) -> tuple[list[Decided], list[list[Decided]]]:
 
     x is the time step, from 1.
     """
-    decided, due = [], []
+    decided = []
+    due = []
     for time_step in range(1, own.setting.time_steps + 1):
-        people, accepted = sampled(n, 2), torch.rand(2, n) < 0.5
+        people = sampled(n, 2)
+        accepted = torch.rand(2, n) < 0.5
         one = Decided.reveal(people, torch.full((2, n), 0.5 / time_step), accepted)
         x = torch.full((2, n, 1), float(time_step))
         decided.append(Decided(x, one.s, one.propensity, accepted, one.label))
@@ -42,7 +44,8 @@ def test_a_constant_delay_gives_what_was_decided_so_many_steps_ago(steps: int) -
 
 
 def test_a_geometric_delay_has_its_mean_and_its_distribution() -> None:
-    n, mean = 6000, 3.0
+    n = 6000
+    mean = 3.0
     due = [times(one) for one in come(built("delay", f"mean={mean}", seeds=[0, 1], steps=n))[1]]
     assert all(one == sorted(one) for one in due)
     assert max(map(len, due)) > 1
@@ -70,7 +73,8 @@ def test_censored_people_count_as_rejected_and_the_weights_know_it() -> None:
 @pytest.mark.parametrize("word", ["steps=3", "mean=2", "mean=40", "censored=0.5", "steps=20", "mean=1e6"])
 def test_it_is_told_how_many_labels_come_in_time(word: str) -> None:
     own = built("delay", word, steps=20)
-    notes, warnings = own.notes(drawn=True), own.warnings(drawn=True)
+    notes = own.notes(drawn=True)
+    warnings = own.warnings(drawn=True)
     in_time = [t for t, due in enumerate(come(own)[1], start=1) for _ in due]
     # The same after a part of the run.
     assert (notes, warnings) == (own.notes(drawn=True), own.warnings(drawn=True))

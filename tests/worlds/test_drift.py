@@ -26,8 +26,10 @@ def drift(data: PreparedData, *words: str, course: str = "step", seeds: int = 1)
 
 def weights(data: PreparedData, people: People, slopes: dict[str, float], share: float) -> Tensor:
     """How often people (N,) come at extent 1 of all, from the definition."""
-    train_x, train_s = data.train.x.double().numpy(), data.train.s.numpy()
-    x, s = people.x.double().numpy(), people.s.numpy()
+    train_x = data.train.x.double().numpy()
+    train_s = data.train.s.numpy()
+    x = people.x.double().numpy()
+    s = people.s.numpy()
 
     def tilt(values: np.ndarray) -> np.ndarray:
         columns = [data.schema.names.index(name) for name in slopes]
@@ -67,10 +69,12 @@ def test_extents_of_the_courses(credit: PreparedData) -> None:
 def test_applicants_and_evaluation_people_are_the_training_rows_weighted(
     name: str, data: PreparedData
 ) -> None:
-    slopes, share = SLOPES[name], 0.35
+    slopes = SLOPES[name]
+    share = 0.35
     own = drift(data, f"advantaged_share={share}", f"features={slopes}".replace("'", ""), seeds=10)
     blocks = [*itertools.islice(arriving(own), 60)]
-    x, s = stacked(blocks, "x").flatten(0, 2), stacked(blocks, "s").flatten()
+    x = stacked(blocks, "x").flatten(0, 2)
+    s = stacked(blocks, "s").flatten()
     # Of a generator, the population is a fresh sample of it.
     fresh = data.draw is not None
     population = data.applicants(100_000, [99]).next().replicate(0) if fresh else data.train
@@ -80,7 +84,8 @@ def test_applicants_and_evaluation_people_are_the_training_rows_weighted(
     assert close((s > 0).double().mean(), expected_share, (share * (1 - share) / len(s)) ** 0.5 + 1e-3)
     moved_far = False
     for group in (1.0, -1.0):
-        members, theirs = population.s == group, x[s == group].double()
+        members = population.s == group
+        theirs = x[s == group].double()
         of_group = (weight[members] / weight[members].sum()).unsqueeze(1)
         values = population.x[members].double()
         mean = (of_group * values).sum(0)
@@ -89,8 +94,10 @@ def test_applicants_and_evaluation_people_are_the_training_rows_weighted(
         moved_far |= not close(theirs.mean(0), values.mean(0), spread / len(theirs) ** 0.5, 10.0)
     assert moved_far
 
-    tested, people = own.evaluated(data.test, 1), data.test
-    weight, n = weights(data, people, slopes, share), len(people)
+    tested = own.evaluated(data.test, 1)
+    people = data.test
+    weight = weights(data, people, slopes, share)
+    n = len(people)
     assert len(tested) == n
     assert close((tested.s > 0).double().mean(), weight[people.s > 0].sum(), 0.5 / n**0.5, 4.0)
     expected = (weight.unsqueeze(1) * people.x.double()).sum(0)
@@ -101,7 +108,8 @@ def test_applicants_and_evaluation_people_are_the_training_rows_weighted(
 def test_labels_move_for_a_group_and_the_known_probability_with_them(name: str, data: PreparedData) -> None:
     own = drift(data, "label={advantaged: -0.5, disadvantaged: 0.4}", course="linear", seeds=4)
     still = data.applicants(64, range(4))
-    at_rest, moved = [still.next() for _ in range(100)], [*itertools.islice(arriving(own), 100)]
+    at_rest = [still.next() for _ in range(100)]
+    moved = [*itertools.islice(arriving(own), 100)]
     assert torch.equal(stacked(at_rest, "x"), stacked(moved, "x"))
     s, before, after = (stacked(*of) for of in ((moved, "s"), (at_rest, "label"), (moved, "label")))
     extent = torch.arange(1, 101)[:, None, None] / 100
@@ -116,7 +124,8 @@ def test_labels_move_for_a_group_and_the_known_probability_with_them(name: str, 
 
 
 def test_the_probability_is_the_share_of_labels_of_the_evaluation_people(fico: PreparedData) -> None:
-    own, people = drift(fico, "label={advantaged: -0.3, disadvantaged: 0.6}"), fico.test
+    own = drift(fico, "label={advantaged: -0.3, disadvantaged: 0.6}")
+    people = fico.test
     moved = own.evaluated(people, 5)
     assert torch.equal(moved.x, people.x)
     for group in (1.0, -1.0):
@@ -140,9 +149,11 @@ def test_ground_truth_and_counterfactuals_of_a_person_stay_with_them(synthetic: 
 
 def test_before_the_start_nothing_moves(fico: PreparedData) -> None:
     own = drift(fico, "start=10", "advantaged_share=0.9", "label.advantaged=-1.0")
-    stream, still = arriving(own), fico.applicants(64, [0])
+    stream = arriving(own)
+    still = fico.applicants(64, [0])
     for _ in range(9):
-        early, at_rest = next(stream), still.next()
+        early = next(stream)
+        at_rest = still.next()
         assert torch.equal(early.x, at_rest.x)
         assert torch.equal(early.label, at_rest.label)
         assert early.label[early.s > 0].mean() > 0.4

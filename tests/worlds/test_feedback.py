@@ -39,9 +39,11 @@ def test_everybody_comes_once_per_pass(name: str, data: PreparedData) -> None:
 @pytest.mark.parametrize("n", [10, 500])  # 10 come several times in a time step, and change once
 def test_only_the_accepted_change_by_their_label(name: str, n: int, data: PreparedData) -> None:
     rise, fall, most = {"fico": (13.6, 27.3, 100.0), "synthetic": (0.1, 0.2, np.inf)}[name]
-    stream, bounded = returning(data, n), 0
+    stream = returning(data, n)
+    bounded = 0
     for _ in range(40):
-        before, people = stream.people[..., 0].clone(), coming(stream)
+        before = stream.people[..., 0].clone()
+        people = coming(stream)
         accepted = torch.rand(people.s.shape) < 0.5
         stream.decided(people, accepted, 1)
         expected = before.clone()
@@ -98,7 +100,8 @@ def test_a_run_has_the_mean_scores_of_all_people_after_each_step(
     stream = returning(data, 300)
     people = coming(stream)
     stream.decided(people, torch.ones_like(people.s, dtype=torch.bool), 1)
-    score, s = stream.people[..., 0] / (100 if name == "fico" else 1), stream.people[..., 1]
+    score = stream.people[..., 0] / (100 if name == "fico" else 1)
+    s = stream.people[..., 1]
     expected = [[score[k][s[k] == group].mean().item() for group in (-1, 1)] for k in range(2)]
     assert stream.observed()["group_score"].tolist() == [pytest.approx(own) for own in expected]
     config = compose_config(f"dataset={name}", "world.feedback.people=100")

@@ -30,7 +30,8 @@ def test_adaptation_time_of_an_exponential_recovery() -> None:
 
 def test_adaptation_time_is_of_each_seed() -> None:
     t = np.arange(120)
-    nothing, worse = np.full(120, 3.0), np.linspace(3.0, 0.0, 120)
+    nothing = np.full(120, 3.0)
+    worse = np.linspace(3.0, 0.0, 120)
     steps = [np.where(t < 20 + k, 1.0, 5.0) for k in (10, 40)]
     curves = np.stack([*steps, nothing, worse, np.where(t < 90, 3.0, np.nan)], axis=1)
     # A window of five steps is up to nine tenths only where all of it is after the step.

@@ -16,7 +16,8 @@ WORDS = "advantaged={positive: 0.1, negative: 0.25}", "disadvantaged={positive: 
 
 
 def test_flips_are_as_frequent_as_stated_by_group_and_label() -> None:
-    own, people = built("noise", *WORDS, seeds=[0, 1]), sampled(40_000, 2)
+    own = built("noise", *WORDS, seeds=[0, 1])
+    people = sampled(40_000, 2)
     seen = own.revealed(people, 1)
     assert torch.equal(own.observed()["revealed_label"], seen.label)
     assert torch.equal(people.label, sampled(40_000, 2).label)
@@ -29,7 +30,9 @@ def test_learners_see_false_labels_and_measures_true_ones(
 ) -> None:
     config = compose_config("dataset=fico", *(f"world.noise.{word}" for word in WORDS))
     seen, history = lived(config, fico, 20)
-    truth, revealed, accepted = history.label, history.observed["revealed_label"], history.accepted
+    truth = history.label
+    revealed = history.observed["revealed_label"]
+    accepted = history.accepted
     assert 0.05 < (truth != revealed).float().mean() < 0.3
     assert torch.equal(torch.stack([decided.label for decided in seen]), revealed * accepted)
 

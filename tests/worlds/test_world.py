@@ -77,7 +77,8 @@ def test_weighted_sums_are_those_of_all_applicants(
     assert len(learner.sums) >= 35
     errors = [(weights - 64.0, own - of_day[x]) for x, (weights, own) in learner.sums.items()]
     for error in map(torch.stack, zip(*errors, strict=True)):
-        mean, standard_error = error.mean(), error.std() / error.numel() ** 0.5
+        mean = error.mean()
+        standard_error = error.std() / error.numel() ** 0.5
         assert close(mean, 0.0, standard_error), f"{mean:.3f} ± {standard_error:.3f}"
         assert standard_error < 1.0
     assert 0.05 < history.accepted.float().mean() < 0.7
@@ -88,7 +89,8 @@ def test_a_world_without_parts_hands_everything_through(
 ) -> None:
     world = World.of(compose_config("dataset=synthetic"), synthetic, [0, 1])
     assert (world.parts, world.measures, world.moves, world.capacity) == ({}, (), False, None)
-    people, still = world.next(), synthetic.applicants(64, [0, 1]).next()
+    people = world.next()
+    still = synthetic.applicants(64, [0, 1]).next()
     assert torch.equal(people.x, still.x)
     wanted = Decisions(torch.full((2, 64), 0.5), torch.rand(2, 64) < 0.5)
     assert world.admit(people, wanted) is wanted
