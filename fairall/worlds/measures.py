@@ -18,6 +18,7 @@ def utility_per_place(
     """Realised utility per place up to each step, Σ over accepted of (ỹ − c) / Σ of places (T, E).
 
     Examples:
+        >>> import torch
         >>> accepted, label = torch.tensor([[[True, False]]]), torch.tensor([[[1.0, 1.0]]])
         >>> utility_per_place(accepted, label, 0.5, torch.tensor([[1.0]]))
         tensor([[0.5000]])
@@ -37,6 +38,7 @@ def effective_revealed_utility(
     """`effective_utility` computed from the revealed labels, which may be false.
 
     Examples:
+        >>> import torch
         >>> effective_revealed_utility(torch.tensor([[[True, False]]]), torch.tensor([[[0.0, 1.0]]]), 0.5)
         tensor([[-0.2500]])
     """
@@ -57,6 +59,7 @@ def regret(
     the labels have moved by the time step, and gives the places to those of greatest P.
 
     Examples:
+        >>> import torch
         >>> accepted, label = torch.tensor([[[True, False]]]), torch.tensor([[[0.0, 1.0]]])
         >>> regret(accepted, label, 0.5, ~accepted)
         tensor([[0.5000]])
@@ -72,6 +75,7 @@ def mean_score_advantaged(accepted: Tensor, group_score: Tensor) -> Tensor:
     `group_score` has the mean scores of the groups S = −1 and S = +1, shape (T, E, 2).
 
     Examples:
+        >>> import torch
         >>> mean_score_advantaged(torch.tensor([[[True]]]), torch.tensor([[[40.0, 50.0]]]))
         tensor([[50.]])
     """
@@ -83,6 +87,7 @@ def mean_score_disadvantaged(accepted: Tensor, group_score: Tensor) -> Tensor:
     """Mean score after each step of all people with S = −1 who apply repeatedly.
 
     Examples:
+        >>> import torch
         >>> mean_score_disadvantaged(torch.tensor([[[True]]]), torch.tensor([[[40.0, 50.0]]]))
         tensor([[40.]])
     """
@@ -94,6 +99,7 @@ def score_gap(accepted: Tensor, group_score: Tensor) -> Tensor:
     """Mean score of the advantaged less that of the disadvantaged.
 
     Examples:
+        >>> import torch
         >>> score_gap(torch.tensor([[[True]]]), torch.tensor([[[40.0, 50.0]]]))
         tensor([[10.]])
     """
