@@ -192,7 +192,7 @@ class LogisticPolicy(DrawnPolicy):
                 "give 'dataset.initial_policies.score={COLUMN: WEIGHT}', or choose initial_policy=random"
             )
         for name in self.config.score:
-            check_values(name, "initial_policy.score", one_of(table.schema.names))
+            check_values(name, "initial_policy.score", one_of([*table.x]))
         score = sum(weight * table.x[name].to_numpy() for name, weight in self.config.score.items())
         advantaged = self.config.advantaged * (table.s == sides(table.schema.n_groups)[0])
         return expit(self.config.intercept + advantaged + self.config.slope * score)
