@@ -14,7 +14,8 @@ from fairall.metrics import STANDARD, Measure, dpu_standard_error, utility_stand
 from fairall.models.learner import Learner
 from fairall.runtime.randomness import SeedStreams
 
-UTILITY_ERROR, DPU_ERROR = "utility_standard_error", "dpu_standard_error"
+UTILITY_ERROR = "utility_standard_error"
+DPU_ERROR = "dpu_standard_error"
 
 
 class Evaluator:
@@ -52,7 +53,8 @@ class Evaluator:
         if people is self.people:
             return self
         other = copy(self)
-        other.people, other.stacked = people, self._stacked(people)
+        other.people = people
+        other.stacked = self._stacked(people)
         return other
 
     def measure(self, learner: Learner) -> dict[str, Tensor]:
@@ -75,7 +77,9 @@ class Evaluator:
         of_policy = {"propensity": policy(stacked.x, stacked.s)} | {
             name: policy(x, -stacked.s) for name, x in others.items() if x is not None and name in needed
         }
-        people, propensity, measured = self.people, of_policy["propensity"], {}
+        people = self.people
+        propensity = of_policy["propensity"]
+        measured = {}
         data = {"label": people.label, "weight": people.label_weight, "s": people.s}
         data |= costs(people, self.cost, self.amounts)
         if people.ground_truth is not None:

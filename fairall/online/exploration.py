@@ -47,21 +47,21 @@ class Exploration(Stateful):
             propensity: of the policy, shape (E, N).
             taken: the time steps before.
         """
-        rule, after, rate = self.config.rule, self.config.after, self.config.propensity
-        if rule is ExplorationRule.none:
-            return propensity
+        rule = self.config.rule
+        rate = self.config.propensity
         if self.config.decay:
             rate /= math.sqrt(taken.steps + 1)
-        if rule is ExplorationRule.stuck:
-            assert after is not None
-            stuck = taken.rejected_all(after).unsqueeze(-1)
-            return torch.where(stuck, propensity.clamp(min=rate), propensity)
         raised = propensity + (1.0 - propensity) * rate
-        if rule is ExplorationRule.epsilon:
-            return raised
-        score, threshold = learner.compared(x, s, self.streams.copy())
-        bound = self._lower_bounds(learner).gather(1, group_index(s, self.n_groups))
-        return torch.where((bound <= score) & (score < threshold), raised, propensity)
+        if rule is ExplorationRule.stuck:
+            assert self.config.after is not None
+            raised = torch.where(
+                taken.rejected_all(self.config.after)[:, None], propensity.clamp(min=rate), propensity
+            )
+        elif rule is ExplorationRule.bounded:
+            score, threshold = learner.compared(x, s, self.streams.copy())
+            bound = self._lower_bounds(learner).gather(1, group_index(s, self.n_groups))
+            raised = torch.where((bound <= score) & (score < threshold), raised, propensity)
+        return propensity if rule is ExplorationRule.none else raised
 
     def _lower_bounds(self, learner: Learner) -> Tensor:
         """The lower bound of each group by `group_index`, shape (E, G); 0 before anybody is observed.

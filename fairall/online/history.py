@@ -12,9 +12,6 @@ from fairall.data.people import Decisions, People
 from fairall.errors import FairAllError
 from fairall.storage.checkpoint import State, Stateful
 
-MEASURE, OBSERVED = "measure ", "observed "  # prefixes of names in a record
-PLAIN = ("largest_weight", "longest_rejection", "_at_first")  # attributes of the state
-
 
 @dataclass(frozen=True)
 class Recorded:
@@ -63,9 +60,7 @@ class Records:
     """
 
     def __init__(self) -> None:
-        self._parts: dict[
-            str, list[Tensor]
-        ] = {}  # in the order of the steps, shapes (steps of the part, ...)
+        self._blocks: list[dict[str, Tensor]] = []  # in the order of the steps, shapes (steps, ...)
         self._steps = 0
 
     def __len__(self) -> int:
@@ -78,30 +73,32 @@ class Records:
         Raises:
             FairAllError: where names, types or shapes differ from those of the steps before.
         """
-        kinds = {name: (value.dtype, value.shape) for name, value in values.items()}
-        before = {name: (parts[0].dtype, parts[0].shape[1:]) for name, parts in self._parts.items()}
-        if self._steps and kinds != before:
-            raise FairAllError(f"time step {self._steps + 1} has {kinds}, and those before it {before}")
-        for name, value in values.items():
-            self._parts.setdefault(name, []).append(value.detach().clone().unsqueeze(0))
+        added = {name: value.detach().clone().unsqueeze(0) for name, value in values.items()}
+        kinds, *before = (
+            {name: (value.dtype, value.shape[1:]) for name, value in block.items()}
+            for block in (added, *self._blocks[-1:])
+        )
+        if before and kinds != before[0]:
+            raise FairAllError(f"time step {self._steps + 1} has {kinds}, and those before it {before[0]}")
+        self._blocks.append(added)
         self._steps += 1
 
     def read(self) -> dict[str, Tensor]:
         """The values of all time steps by name, shapes (T, ...); empty before the first one."""
-        for name, parts in self._parts.items():
-            if len(parts) > 1:
-                self._parts[name] = [torch.cat(parts)]
-        return {name: parts[0] for name, parts in self._parts.items()}
+        if len(self._blocks) > 1:
+            names = self._blocks[0]
+            self._blocks = [{name: torch.cat([block[name] for block in self._blocks]) for name in names}]
+        return dict(*self._blocks)
 
     state_dict = read
 
     def load_state_dict(self, state: State) -> None:
         """Restore what `read` returned."""
-        self._parts = {name: [values] for name, values in state.items()}
+        self._blocks = [state] if state else []
         self._steps = len(next(iter(state.values()), ()))
 
 
-class History:
+class History(Stateful):
     """Measures of the policy at t = 0..T, and applicants with the decisions on them at t = 1..T.
 
     Args:
@@ -109,33 +106,34 @@ class History:
         keep_propensity: whether to record `propensity`.
 
     Attributes:
-        steps: a record per time step from 1.
-        taken: their number, and rejections in a row.
+        measured: the measures of the policy, a record per time step from 0.
+        steps: applicants and decisions, a record per time step from 1.
+        further: values that the world observes, likewise.
+        taken: number of time steps, and rejections in a row.
         largest_weight: largest 1/π of the applicants accepted so far, shape (E,).
         longest_rejection: the most steps in a row in which a seed accepted nobody, shape (E,).
     """
 
+    kept = ("largest_weight", "longest_rejection")
+
     def __init__(self, n_seeds: int, *, keep_propensity: bool = False) -> None:
         self.keep_propensity = keep_propensity
+        self.measured = Records()
         self.steps = Records()
+        self.further = Records()
         self.largest_weight = torch.ones(n_seeds)
         self.taken = Taken(n_seeds)
         self.longest_rejection = self.taken.rejections
-        self._at_first: dict[str, Tensor] = {}  # measures at time step 0
 
     @property
     def steps_done(self) -> int:
         """Time steps completed; −1 before the policy after warm-up has been measured."""
-        return len(self.steps) if self._at_first else -1
+        return len(self.measured) - 1
 
     @property
     def measures(self) -> dict[str, Tensor]:
         """Measures of the policy by name, at the time steps from 0, shapes (T + 1, E)."""
-        later = self.steps.read()
-        return {
-            name: torch.cat([values.unsqueeze(0), later[MEASURE + name]]) if later else values.unsqueeze(0)
-            for name, values in self._at_first.items()
-        }
+        return self.measured.read()
 
     @property
     def s(self) -> Tensor:
@@ -168,14 +166,11 @@ class History:
     @property
     def observed(self) -> dict[str, Tensor]:
         """Further values by name (`World.observed`), shapes (T, E, ...)."""
-        values = self.steps.read()
-        return {
-            name.removeprefix(OBSERVED): value for name, value in values.items() if name.startswith(OBSERVED)
-        }
+        return self.further.read()
 
     def begin(self, measures: Mapping[str, Tensor]) -> None:
         """Record the measures of the policy after warm-up, shapes (E,)."""
-        self._at_first = dict(measures)
+        self.measured.append(measures)
 
     def record(
         self,
@@ -189,18 +184,18 @@ class History:
 
         `observed` are further values, shapes (E, ...), `measures` those of the policy after the step, (E,).
         """
-        values = {"s": applicants.s, "label": applicants.label, "accepted": taken.accepted}
-        if counted is not taken:
-            values["counted"] = counted.accepted
-        if applicants.ground_truth is not None:
-            values["ground_truth"] = applicants.ground_truth
-        if counted.counterfactually_accepted is not None:
-            values["counterfactually_accepted"] = counted.counterfactually_accepted
-        if self.keep_propensity:
-            values["propensity"] = taken.propensity
-        values |= {OBSERVED + name: value for name, value in observed.items()}
-        self.steps.append(values | {MEASURE + name: value for name, value in measures.items()})
-
+        values = {
+            "s": applicants.s,
+            "label": applicants.label,
+            "accepted": taken.accepted,
+            "counted": None if counted is taken else counted.accepted,
+            "ground_truth": applicants.ground_truth,
+            "counterfactually_accepted": counted.counterfactually_accepted,
+            "propensity": taken.propensity if self.keep_propensity else None,
+        }
+        self.steps.append({name: value for name, value in values.items() if value is not None})
+        self.further.append(observed)
+        self.measured.append(measures)
         self.taken.add(taken.accepted)
         self.longest_rejection = torch.maximum(self.longest_rejection, self.taken.rejections)
         weight = torch.where(taken.accepted, 1.0 / taken.propensity, 1.0).amax(-1)
@@ -208,10 +203,9 @@ class History:
 
     def recorded(self) -> Recorded:
         """Measures and applicants with the decisions counted."""
-        values = self.steps.read()
-        known = ("s", "label", "ground_truth", "counterfactually_accepted")
-        applicants = {name: values[name] for name in known if name in values}
-        return Recorded(self.measures, applicants | {"accepted": self.counted} | self.observed)
+        values = self.steps.read() | {"accepted": self.counted}
+        applicants = {name: value for name, value in values.items() if name not in ("counted", "propensity")}
+        return Recorded(self.measures, applicants | self.observed)
 
     def of_another_policy(self, decisions: Mapping[str, Tensor], measures: Mapping[str, Tensor]) -> Recorded:
         """The same applicants with the `decisions` (T, E, N) of another policy and its measures (T + 1, E).
@@ -220,20 +214,6 @@ class History:
         """
         # Scores of groups are what the decisions of this history have made of them.
         of_this_policy = ("accepted", "counterfactually_accepted", "group_score")
-        applicants = {
-            name: value for name, value in self.recorded().applicants.items() if name not in of_this_policy
-        }
-        return Recorded(dict(measures), applicants | dict(decisions))
-
-    def state_dict(self) -> State:
-        """All that is recorded, as plain containers of tensors."""
-        plain = {name: getattr(self, name) for name in PLAIN}
-        records = {"steps": self.steps.state_dict(), "taken": self.taken.state_dict()}
-        return plain | {"steps_done": self.steps_done} | records
-
-    def load_state_dict(self, state: State) -> None:
-        """Restore what `state_dict` returned."""
-        self.steps.load_state_dict(state["steps"])
-        self.taken.load_state_dict(state["taken"])
-        for name in PLAIN:
-            setattr(self, name, state[name])
+        applicants = self.recorded().applicants
+        others = {name: value for name, value in applicants.items() if name not in of_this_policy}
+        return Recorded(dict(measures), others | dict(decisions))

@@ -18,7 +18,15 @@ from omegaconf import MISSING
 from scipy.special import expit
 from typing_extensions import override
 
-from fairall.config.checks import at_least, numpy_seed, open_unit, optional, positive_share
+from fairall.config.checks import (
+    at_least,
+    check_values,
+    numpy_seed,
+    one_of,
+    open_unit,
+    optional,
+    positive_share,
+)
 from fairall.config.schema import InitialPolicyConfig, NetInputs
 from fairall.data.features import FeatureInputs
 from fairall.data.splits import shifted
@@ -137,11 +145,14 @@ def hidden_acceptance(p: np.ndarray, gamma: float, table: Table) -> np.ndarray:
             "people have none; choose a data set with all labels, or leave it out"
         )
     encode = FeatureInputs(table.schema.seen_as(NetInputs.one_hot))
-    x, s = torch.tensor(table.features), torch.tensor(table.s, dtype=torch.float64)
+    x = torch.tensor(table.features)
+    s = torch.tensor(table.s, dtype=torch.float64)
     inputs = encode.with_s(x, s).numpy()
-    fold, q = np.arange(len(table)) % FOLDS, np.empty(len(table))
+    fold = np.arange(len(table)) % FOLDS
+    q = np.empty(len(table))
     for number in range(FOLDS):
-        others, held_out = fold != number, fold == number
+        others = fold != number
+        held_out = fold == number
         if len(np.unique(table.label[others])) < 2:
             raise FairAllError(
                 f"initial_policy.hidden={gamma}: nearly all people have the same label, which then is no "
@@ -181,9 +192,7 @@ class LogisticPolicy(DrawnPolicy):
                 "give 'dataset.initial_policies.score={COLUMN: WEIGHT}', or choose initial_policy=random"
             )
         for name in self.config.score:
-            if name not in table.x:
-                features = ", ".join(table.schema.names)
-                raise FairAllError(f"initial_policy.score: {name!r} is no feature; they are {features}")
+            check_values(name, "initial_policy.score", one_of([*table.x]))
         score = sum(weight * table.x[name].to_numpy() for name, weight in self.config.score.items())
         advantaged = self.config.advantaged * (table.s == sides(table.schema.n_groups)[0])
         return expit(self.config.intercept + advantaged + self.config.slope * score)

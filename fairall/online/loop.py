@@ -15,11 +15,11 @@ from fairall.online.evaluation import Evaluator
 from fairall.online.history import History
 from fairall.online.process import NO_EXPLORATION, Process
 from fairall.runtime.randomness import SeedStreams
-from fairall.storage.checkpoint import State
+from fairall.storage.checkpoint import Stateful
 from fairall.worlds.world import World
 
 
-class OnlineLearning:
+class OnlineLearning(Stateful):
     """The process of one run, on the applicants of a world; it can be stopped and resumed after any step.
 
     Args:
@@ -42,13 +42,10 @@ class OnlineLearning:
         luck: DecisionLuck = DecisionLuck.fresh,
         keep_propensity: bool = False,
     ) -> None:
-        self.learner = learner
         self.world = world
         self.evaluation = evaluation
         self.decide_again = decide_again
-        uniform: Tensor | None = None
-        if luck is DecisionLuck.fixed:
-            uniform = SeedStreams(seeds, "decision luck").uniform(world.setting.applicants)
+        fixed = luck is DecisionLuck.fixed
         self.history = History(len(seeds), keep_propensity=keep_propensity)
         self.process = Process(
             learner,
@@ -57,7 +54,7 @@ class OnlineLearning:
             taken=self.history.taken,
             n_groups=world.setting.data.schema.n_groups,
             by_rank=world.capacity is not None and world.capacity.by_rank,
-            uniform=uniform,
+            uniform=SeedStreams(seeds, "decision luck").uniform(world.setting.applicants) if fixed else None,
         )
 
     def run(self, time_steps: int, advance: ProgressCallback, after_step: Callable[[], None]) -> History:
@@ -65,18 +62,26 @@ class OnlineLearning:
 
         `advance` gets the current utility and DPU, `after_step` may for instance save a checkpoint.
         """
-        history, world, people = self.history, self.world, self.evaluation.people
+        history = self.history
+        world = self.world
+        people = self.evaluation.people
+        learner = self.process.learner
+
+        def measured() -> dict[str, Tensor]:
+            return self.evaluation.of(world.evaluated(people)).measure(learner)
+
         if history.steps_done < 0:
-            history.begin(self.evaluation.of(world.evaluated(people)).measure(self.learner))
+            history.begin(measured())
         while history.steps_done < time_steps:
             applicants = world.next()
             taken = self._decide(applicants)
             self.process.learn(world.reveal(applicants, taken))
             counted = self._decide(applicants) if self.decide_again else taken
-            observed, amounts = world.observed(), self.evaluation.amounts
+            observed = world.observed()
+            amounts = self.evaluation.amounts
             if amounts is not None:
                 observed |= costs(applicants, self.evaluation.cost, amounts)
-            measures = self.evaluation.of(world.evaluated(people)).measure(self.learner)
+            measures = measured()
             history.record(applicants, taken, counted, observed, measures)
             advance(utility=measures["utility"].mean().item(), dpu=measures["dpu"].nanmean().item())
             after_step()
@@ -85,12 +90,3 @@ class OnlineLearning:
     def _decide(self, applicants: People) -> Decisions:
         """The decisions on applicants for which the world has places."""
         return self.world.admit(applicants, self.process.decide(applicants))
-
-    def state_dict(self) -> State:
-        """All that the remaining steps depend on, as plain containers of tensors."""
-        return {name: getattr(self, name).state_dict() for name in ("process", "world", "history")}
-
-    def load_state_dict(self, state: State) -> None:
-        """Restore what `state_dict` returned; raises as `History.load_state_dict`."""
-        for name in ("history", "process", "world"):
-            getattr(self, name).load_state_dict(state[name])

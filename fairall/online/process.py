@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from torch import Tensor
 
@@ -53,39 +52,30 @@ class Process:
 
     def decide(self, applicants: People) -> Decisions:
         """Decisions on applicants (E, N), and on their counterfactuals by the same random numbers."""
-        x, s, same_numbers = applicants.x, applicants.s, self.decisions.copy()
+        x = applicants.x
+        s = applicants.s
+        other_x = applicants.counterfactual_x
+        same_numbers = self.decisions.copy()
         measured = self.learner.propensity(x, s, self.decisions)
         uniform = self.decisions.uniform(*s.shape[1:]) if self.uniform is None else self.uniform
-        propensity = self._explored(x, s, measured, uniform)
-        wanted = Decisions(
-            propensity, uniform < propensity, margin=self._margin(x, s, same_numbers), uniform=uniform
-        )
-        if applicants.counterfactual_x is not None:
-            x, s = applicants.counterfactual_x, -s
-            margin = self._margin(x, s, same_numbers)
-            counterfactual = self._explored(x, s, self.learner.propensity(x, s, same_numbers), uniform)
-            wanted = replace(
-                wanted,
-                counterfactual_propensity=counterfactual,
-                counterfactually_accepted=uniform < counterfactual,
-                counterfactual_margin=margin,
-            )
-        return wanted
+
+        def sided(x: Tensor, s: Tensor, measured: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+            margin = self.learner.margin(x, s, same_numbers.copy()) if self.by_rank else None
+            raised = self.learner.explore(x, s, measured, uniform)
+            propensity = self.exploration.explored(self.learner, x, s, raised, self.taken)
+            return propensity, uniform < propensity, margin
+
+        propensity, accepted, margin = sided(x, s, measured)
+        if other_x is None:
+            return Decisions(propensity, accepted, margin=margin, uniform=uniform)
+        other = sided(other_x, -s, self.learner.propensity(other_x, -s, same_numbers.copy()))
+        return Decisions(propensity, accepted, *other[:2], margin, other[2], uniform)
 
     def learn(self, due: Iterable[Decided]) -> None:
         """Update the learner once for each group of people whose labels have become known, (E, B)."""
         for decided in due:
             self.learner.update(decided)
             self.exploration.observe(decided)
-
-    def _margin(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor | None:
-        """Margins (E, N) by the numbers that `streams` draw next, where places are given by them."""
-        return self.learner.margin(x, s, streams.copy()) if self.by_rank else None
-
-    def _explored(self, x: Tensor, s: Tensor, propensity: Tensor, uniform: Tensor) -> Tensor:
-        """Propensities (E, N) of the decisions, given those of the policy."""
-        propensity = self.learner.explore(x, s, propensity, uniform)
-        return self.exploration.explored(self.learner, x, s, propensity, self.taken)
 
     def state_dict(self) -> State:
         """All that later time steps depend on but `taken`, as plain containers of tensors."""

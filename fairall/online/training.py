@@ -59,6 +59,7 @@ class Training:
     ) -> None:
         self.learner = learner
         self.config = config
+        self.world = world
         self.data = data = world.setting.data
         if learner.two_groups:
             data.schema.require_two_groups(f"model={config.model.name}", "choose model=ensemble, or ")
@@ -67,19 +68,20 @@ class Training:
             amounts.require_positive(data)
         if learner.setting.amounts is not None:
             learner.require_amounts()
-            rule, bounded = config.exploration.rule.name, ExplorationRule.bounded
+            rule = config.exploration.rule.name
+            bounded = ExplorationRule.bounded
             why = "another rule with dataset.gain and dataset.loss, since it has one threshold for a group"
             require(config.exploration.rule is not bounded, "exploration", rule, why)
             few = world.share < 1.0 and config.fairness.rule is not FairnessRule.none
             require(not few, "fairness", config.fairness.rule.name, "none with few places and dataset.gain")
         learner.training_state()  # fails here, not at the first checkpoint, for state that cannot be saved
         seeds = list(learner.setting.seeds)
-        self.decided = initially_decided(initial_policy, config, data)
         people = getattr(data, config.evaluation.split)
+        self.decided = initially_decided(initial_policy, config, data)
         self.evaluation = Evaluator(people, config.cost.value, seeds, measures, amounts)
         self.curves: PretrainCurves | None = None
         self._warmed_up = 0
-        self._online = online = OnlineLearning(
+        self._online = OnlineLearning(
             learner,
             world,
             self.evaluation,
@@ -89,7 +91,8 @@ class Training:
             luck=config.protocol.decision_luck,
             keep_propensity=config.evaluation.decisions,
         )
-        self.world, self.process, self.history = world, online.process, online.history
+        self.process = self._online.process
+        self.history = self._online.history
 
     def notes(self) -> list[str]:
         """Remarks of the learner and of the world, one sentence each."""
@@ -103,9 +106,9 @@ class Training:
     def _drawn(self) -> bool:
         """Whether the method and its exploration leave decisions to chance."""
         # `stuck` leaves propensities of 0 and 1 while somebody is accepted.
-        explores = self.process.exploration.config.rule in (ExplorationRule.epsilon, ExplorationRule.bounded)
-        explores |= type(self.learner).explore is not Learner.explore
-        return self.learner.rule.drawn or explores
+        by_chance = (ExplorationRule.epsilon, ExplorationRule.bounded)
+        explores = self.process.exploration.config.rule in by_chance
+        return self.learner.rule.drawn or explores or type(self.learner).explore is not Learner.explore
 
     def replayed(self) -> Iterator[tuple[World, People]]:
         """The applicants of the time steps so far, with a world in which their time step has begun."""
@@ -165,7 +168,7 @@ class Training:
 
 def progress_of(state: State | None) -> tuple[int, int]:
     """Epochs of the warm-up and time steps that a state of `Training.state_dict` has behind it."""
-    return (0, 0) if state is None else (state["warmed_up"], max(0, state["online"]["history"]["steps_done"]))
+    return (0, 0) if state is None else (state["warmed_up"], state["online"]["history"]["taken"]["steps"])
 
 
 def initially_decided(policy: InitialPolicy, config: Config, data: PreparedData) -> Decided:
@@ -173,11 +176,10 @@ def initially_decided(policy: InitialPolicy, config: Config, data: PreparedData)
     people = data.warm_up(config.schedule.warm_up_applicants)
     everyone = torch.arange(len(people)).expand(config.seeds, -1)
     pools = [(policy.of_split(number), table) for number, table in enumerate(data.pool_tables)]
-    decided = [(part.propensity(table), part.decide(table)) for part, table in pools]
-    of_seeds = [decided[e % len(decided)] for e in range(config.seeds)]
-    propensity = torch.tensor(np.stack([p[: len(people)] for p, _ in of_seeds]), dtype=torch.float32)
-    accepted = torch.tensor(np.stack([d[: len(people)] for _, d in of_seeds]), dtype=torch.bool)
-    return Decided.reveal(people.rows(everyone), propensity, accepted, data.sample_weight)
+    both = [np.stack([part.propensity(table), part.decide(table)]) for part, table in pools]
+    of_seeds = np.stack([both[e % len(pools)][:, : len(people)] for e in range(config.seeds)])
+    propensity, accepted = torch.tensor(of_seeds).transpose(0, 1)
+    return Decided.reveal(people.rows(everyone), propensity.float(), accepted.bool(), data.sample_weight)
 
 
 def memory_needed(training: Training) -> float:
@@ -186,7 +188,8 @@ def memory_needed(training: Training) -> float:
     It grows with decisions, T·N·E, whatever of them the learner remembers, and the people of a time step and
     of the evaluation. Where places are few, everybody of a time step is compared with everybody.
     """
-    schedule, n_seeds = training.config.schedule, training.config.seeds
+    schedule = training.config.schedule
+    n_seeds = training.config.seeds
     decisions = float(schedule.time_steps * schedule.applicants * n_seeds)
     person = (len(training.data.schema) + 4) * FLOAT
     remembers = any(
@@ -202,7 +205,8 @@ def memory_needed(training: Training) -> float:
 
 def short_of(training: Training) -> list[str]:
     """A note if the run may not fit in memory."""
-    needed, available = memory_needed(training), available_memory()
+    needed = memory_needed(training)
+    available = available_memory()
     if available is None or needed <= available:
         return []
     return [

@@ -45,15 +45,11 @@ class QuotasConfig:
 class CapacityConfig(PartConfig):
     """Limit of the acceptances per time step, as a share of the applicants or a number; none by default."""
 
+    causes = ("share", "number")
     share: float | None = positive_share()
     number: int | None = at_least(1)
     rule: PlacesRule = MISSING
     quotas: QuotasConfig = field(default_factory=QuotasConfig)
-
-    @property
-    def active(self) -> bool:
-        """Whether there is a limit."""
-        return self.share is not None or self.number is not None
 
     def validate(self) -> None:
         """Raise FairAllError for two limits at once, and for quotas that do not fit."""
@@ -96,8 +92,7 @@ class Capacity(Part):
 
     config_type = CapacityConfig
     two_groups = False
-    limits_places = True
-    kept = ("counts", "shared")
+    kept = ("counts",)
     measures = (utility_per_place,)
     config: CapacityConfig
 
@@ -105,15 +100,18 @@ class Capacity(Part):
         super().__init__(config, setting)
         key = "number" if config.share is None else "share"
         self.places = n_places(getattr(config, key), setting.applicants, f"world.capacity.{key}")
-        shares = (config.quotas.disadvantaged, config.quotas.advantaged)
-        # Places of S = −1 and of S = +1, where each group has its own.
-        self.by_group = [math.floor(q * self.places + ROUNDING) for q in shares if q is not None]
+        self.values = {"places": torch.full((len(setting.seeds),), float(self.places))}
+        shares = config.quotas.disadvantaged, config.quotas.advantaged
+        # Places of each queue: of S = −1 and S = +1, where each group has its own, or of everybody.
+        by_group = [math.floor(share * self.places + ROUNDING) for share in shares if share is not None]
+        if by_group:
+            setting.data.schema.require_two_groups("world.capacity.quotas", "leave them out, or ")
+        self.queues = by_group or [self.places]
         self.streams = SeedStreams(setting.seeds, "places")
         self.lot = self.streams.uniform(setting.applicants) if setting.fixed_luck else None
-        # Applicants to whom the policy gave at least `LEAST`, and those of them whose propensity is now less.
-        self.counts = torch.zeros(2, dtype=torch.long)
-        # Applicants of `top` who shared places with equal ones by lot.
-        self.shared = torch.zeros((), dtype=torch.long)
+        # Applicants to whom the policy gave at least `LEAST`, those of them whose propensity is now less, and
+        # those who shared places with equal ones by lot.
+        self.counts = torch.zeros(3, dtype=torch.long)
 
     @property
     def by_rank(self) -> bool:
@@ -122,49 +120,46 @@ class Capacity(Part):
 
     def admit(self, people: People, wanted: Decisions, time_step: int) -> Decisions:
         """The decisions for which there are places, with their inclusion probabilities."""
-        pi, wants = wanted.propensity, wanted.accepted
+        s = people.s
+        pi = wanted.propensity
+        wants = wanted.accepted
         lot = self.streams.uniform(pi.shape[1]) if self.lot is None else self.lot
-        rank = other_rank = torch.zeros_like(pi)
+        rank = other_rank = inclusion = torch.zeros_like(pi)
         if self.by_rank:
             rank, other_rank = ranks_of(wanted)
-        value, inclusion = rank.double() + lot, torch.zeros_like(pi)
-        queues = [(torch.ones_like(people.s, dtype=torch.bool), self.places)]
-        if self.by_group:
-            queues = [(people.s < 0, self.by_group[0]), (people.s > 0, self.by_group[1])]
-        for rows, places in queues:
-            queue = torch.where(rows, pi, 0.0)
+        for queue, places in enumerate(self.queues):
+            rows = self._queue(s) == queue
             # Others than the queue's have no part in it, nor in what equal people share.
-            share = (
-                top(queue, places, torch.where(rows, rank, -1)) if self.by_rank else lottery(queue, places)
-            )
+            own = torch.where(rows, pi, 0.0), places
+            share = top(*own, torch.where(rows, rank, -1)) if self.by_rank else lottery(*own)
             inclusion = torch.where(rows, share, inclusion)
-            if self.by_rank:
-                self.shared += share_by_lot(torch.where(rows & wants, rank, -1), places)
+        value = rank.double() + lot
         had = pi >= LEAST
-        self.counts += torch.stack([had.sum(), (had & (inclusion < LEAST)).sum()])
-        finds = self.finds_place(people.s, value, people.s, wants, value)
-        admitted = replace(wanted, propensity=inclusion, accepted=wants & finds)
-        if wanted.counterfactually_accepted is None:
-            return admitted
-        finds = self.finds_place(-people.s, other_rank.double() + lot, people.s, wants, value)
-        return replace(admitted, counterfactually_accepted=wanted.counterfactually_accepted & finds)
-
-    def observed(self) -> dict[str, Tensor]:
-        """`places` of the time step, shape (E,)."""
-        return {"places": torch.full((len(self.setting.seeds),), float(self.places))}
+        # Who has a place before all equal people and none after them shares it by lot.
+        first, last = (self.finds_place(s, rank + of, s, wants, rank) for of in (0.5, -0.5))
+        counted = [had, had & (inclusion < LEAST), wants & first & ~last]
+        self.counts += torch.stack(counted).sum((1, 2))
+        accepted = wants & self.finds_place(s, value, s, wants, value)
+        other = wanted.counterfactually_accepted
+        if other is not None:
+            other = other & self.finds_place(-s, other_rank.double() + lot, s, wants, value)
+        return replace(wanted, propensity=inclusion, accepted=accepted, counterfactually_accepted=other)
 
     def notes(self, *, drawn: bool) -> list[str]:
         """A note where propensities are 0 and 1, and one where equal people have shared places."""
+        if not self.by_rank:
+            return []
         notes = []
-        if self.by_rank and not drawn:
+        shared = int(self.counts[2])
+        if not drawn:
             notes.append(
                 "world.capacity.rule=top with a deterministic policy leaves nothing to chance but places "
                 "that equal people share: other propensities are 0 and 1, and weighting by 1/propensity "
                 "corrects for nothing"
             )
-        if self.shared > 0:
+        if shared > 0:
             notes.append(
-                f"world.capacity.rule=top: {count(int(self.shared), 'applicant')} of all seeds shared places "
+                f"world.capacity.rule=top: {count(shared, 'applicant')} of all seeds shared places "
                 "with others of equal acceptance probability and equal log odds above the threshold: who of "
                 "them was accepted was drawn, and propensities count that"
             )
@@ -172,7 +167,7 @@ class Capacity(Part):
 
     def warnings(self, *, drawn: bool) -> list[str]:
         """A warning if many applicants have almost no chance of a place; `notes` has the case of none."""
-        had, lost = self.counts.tolist()
+        had, lost, _ = self.counts.tolist()
         if not drawn or lost <= MANY * had:
             return []
         return [
@@ -188,18 +183,20 @@ class Capacity(Part):
         """Mask of the people of given s and value who find a place; all shapes (E, N).
 
         Places go to the greatest values, of equal ones by position. Rivals are the applicants at other
-        positions whom the policy `wants`, with `others_s` and values `others`.
+        positions whom the policy `wants`, with `others_s` and values `others`, in the same queue.
         """
+        queue = self._queue(s)
         position = torch.arange(s.shape[1])
-        before = (others.unsqueeze(1) > value.unsqueeze(2)) | (
-            (others.unsqueeze(1) == value.unsqueeze(2)) & (position < position.unsqueeze(1))
-        )
+        mine = value.unsqueeze(2)
+        rival = others.unsqueeze(1)
+        before = (rival > mine) | ((rival == mine) & (position < position.unsqueeze(1)))
         before &= wants.unsqueeze(1) & (position != position.unsqueeze(1))
-        if not self.by_group:
-            return before.sum(2) < self.places
-        before &= others_s.unsqueeze(1) == s.unsqueeze(2)
-        places = torch.where(s > 0, self.by_group[1], self.by_group[0])
-        return before.sum(2) < places
+        before &= self._queue(others_s).unsqueeze(1) == queue.unsqueeze(2)
+        return before.sum(2) < torch.tensor(self.queues)[queue]
+
+    def _queue(self, s: Tensor) -> Tensor:
+        """Number of the queue of each person, of the shape of s."""
+        return ((s > 0) & (len(self.queues) > 1)).long()
 
 
 def n_places(limit: object, n: int, key: str) -> int:
@@ -234,16 +231,16 @@ def lottery(pi: Tensor, places: int) -> Tensor:
     """
     n = pi.shape[1]
     k = n + 1 + n % 2  # odd, so that no characteristic function is 0
-    unit = torch.exp(torch.arange(k, dtype=torch.float64) * (2j * math.pi / k))
-    chance = torch.clamp(places / (1.0 + torch.arange(k, dtype=torch.float64)), max=1.0)
-    transformed = torch.fft.fft(chance.to(torch.complex128)) / k  # Σ_s g(s) ω^(−ms), m = 0..K−1
+    turn = torch.exp(torch.arange(k, dtype=torch.float64) * (2j * math.pi / k)) - 1.0
+    chance = torch.clamp(places / torch.arange(1, k + 1, dtype=torch.float64), max=1.0)
+    transformed = torch.fft.fft(chance) / k  # Σ_s g(s) ω^(−ms), m = 0..K−1
     shares = []
     for probabilities in pi.double():
-        everybody, parts = transformed, probabilities.split(max(1, CHUNK // k))
+        everybody = transformed
+        parts = probabilities.unsqueeze(1).split(max(1, CHUNK // k))
         for part in parts:
-            everybody = everybody * (1.0 + part.unsqueeze(1) * (unit - 1.0)).prod(0)
-        others = [(everybody / (1.0 + part.unsqueeze(1) * (unit - 1.0))).sum(1).real for part in parts]
-        shares.append(torch.cat(others))
+            everybody = everybody * (1.0 + part * turn).prod(0)
+        shares.append(torch.cat([(everybody / (1.0 + part * turn)).sum(1).real for part in parts]))
     return (pi * torch.stack(shares).clamp(0.0, 1.0)).to(pi.dtype)
 
 
@@ -265,22 +262,20 @@ def top(pi: Tensor, places: int, rank: Tensor) -> Tensor:
         tensor([[0.3750, 0.2500, 0.0000, 0.3750]])
     """
     order = rank.argsort(dim=1, descending=True, stable=True)
-    ranked = pi.double().gather(1, order)
     # P(so many places are taken), C or more last.
     taken = torch.zeros(len(pi), places + 1, dtype=torch.float64)
     taken[:, 0] = 1.0
     free = []
-    for p in ranked.T:
+    for p in pi.double().gather(1, order).T:
         free.append(taken[:, :-1].sum(1))
         moved = taken[:, :-1] * p.unsqueeze(1)
         taken[:, :-1] -= moved
         taken[:, 1:] += moved
-    share = (ranked * torch.stack(free, dim=1)).clamp(0.0, 1.0)
-    equal = rank.gather(1, order) + 1
-    zeros = share.new_zeros(len(pi), int(equal.max()) + 1)
-    total, size = zeros.scatter_add(1, equal, share), zeros.scatter_add(1, equal, torch.ones_like(share))
-    share = (total / size.clamp(min=1.0)).gather(1, equal)
-    return torch.zeros_like(pi).scatter(1, order, share.to(pi.dtype))
+    in_order = torch.stack(free, dim=1)
+    share = (pi * torch.empty_like(in_order).scatter(1, order, in_order)).clamp(0.0, 1.0)
+    means = share.new_zeros(len(pi), int(rank.max()) + 2)
+    means = means.scatter_reduce(1, rank + 1, share, "mean", include_self=False)
+    return means.gather(1, rank + 1).to(pi.dtype)
 
 
 def ranks(*keys: Tensor) -> Tensor:
@@ -296,27 +291,15 @@ def ranks(*keys: Tensor) -> Tensor:
     return torch.stack([torch.unique(replicate, dim=0, return_inverse=True)[1] for replicate in people])
 
 
-def ranks_of(wanted: Decisions) -> tuple[Tensor, Tensor]:
-    """Ranks by π, then margin, of people and of their counterfactuals among them, shapes (E, N)."""
-    keys = [wanted.propensity, wanted.margin]
-    others = [wanted.counterfactual_propensity, wanted.counterfactual_margin]
-    known = [torch.zeros_like(wanted.propensity) if key is None else key for key in keys]
-    beside = [key if other is None else other for key, other in zip(known, others, strict=True)]
-    n = wanted.propensity.shape[1]
-    both = ranks(*(torch.cat([key, other], dim=1) for key, other in zip(known, beside, strict=True)))
-    return both[:, :n], both[:, n:]
+def ranks_of(wanted: Decisions) -> tuple[Tensor, ...]:
+    """Ranks by π, then margin, of people and of their counterfactuals among them, shapes (E, N).
 
-
-def share_by_lot(rank: Tensor, places: int) -> int:
-    """Number of people of all replicates who share places with others of equal rank.
-
-    Args:
-        rank: of the wanted people, shape (E, N); −1 for all others.
-        places: C.
+    Everybody is equal in what is not known.
     """
-    if not 0 < places < rank.shape[1]:
-        return 0
-    ordered = rank.sort(dim=1, descending=True).values
-    last = ordered[:, places - 1 : places]  # rank at which places run out
-    shared = (last >= 0) & (ordered[:, places : places + 1] == last)
-    return int(((rank == last) & shared).sum())
+    none = torch.zeros_like(wanted.propensity)
+    pairs = (
+        (wanted.propensity, wanted.counterfactual_propensity),
+        (wanted.margin, wanted.counterfactual_margin),
+    )
+    keys = (torch.cat([none if key is None else key for key in pair], dim=1) for pair in pairs)
+    return ranks(*keys).chunk(2, dim=1)

@@ -18,14 +18,10 @@ from fairall.worlds.part import Part, PartConfig, WorldSetting
 class DelayConfig(PartConfig):
     """Time steps between decisions and their labels, and the share of labels that never come."""
 
+    causes = ("steps", "mean", "censored")
     steps: int = at_least(0)
     mean: float | None = positive()
     censored: float = below_one()
-
-    @property
-    def active(self) -> bool:
-        """Whether any label is late or lost."""
-        return self.steps != 0 or self.mean is not None or self.censored != 0
 
     def validate(self) -> None:
         """Raise FairAllError for two delays at once."""
@@ -52,52 +48,48 @@ class Delay(Part):
     def __init__(self, config: DelayConfig, setting: WorldSetting) -> None:
         super().__init__(config, setting)
         self.streams = SeedStreams(setting.seeds, "censored labels")
-        self.clock = _clock()
-        # Fields of `Decided` with the time step at which the labels come.
-        self.waiting: list[tuple[int, dict[str, Tensor]]] = []
-        self._lost: Tensor | None = None
+        last = setting.time_steps
+        steps = torch.tensor(config.steps)
+        if config.mean is not None:
+            uniform = SeedStreams([0], "delay of labels").uniform(last)[0].double()
+            steps = torch.log1p(-uniform) / math.log(config.mean / (1.0 + config.mean))
+        # Of each time step, that at which its labels come.
+        self.arrivals: list[int] = (torch.arange(1, last + 1) + steps.floor().long()).tolist()
+        self.in_time = [time_step for time_step in self.arrivals if time_step <= last]
+        # Fields of `Decided` by the time step at which the labels come.
+        self.waiting: dict[int, list[dict[str, Tensor]]] = {}
 
     def due(self, decided: list[Decided], time_step: int) -> list[Decided]:
-        """The decisions whose labels come at this time step, the oldest first."""
-        arrival = time_step + self._steps(self.clock)
-        self.waiting += [(arrival, dict(vars(self._with_known(decisions)))) for decisions in decided]
-        due = [Decided(**decisions) for arrival, decisions in self.waiting if arrival == time_step]
-        self.waiting = [waiting for waiting in self.waiting if waiting[0] > time_step]
-        return due
+        """The decisions whose labels come at this time step, the oldest first.
 
-    def observed(self) -> dict[str, Tensor]:
-        """`censored`: who was accepted and whose label never comes, shape (E, N), bool."""
-        if self.config.censored == 0:
-            return {}
-        assert self._lost is not None
-        return {"censored": self._lost}
-
-    def _with_known(self, decided: Decided) -> Decided:
-        """The decisions with censored people as rejected ones."""
+        Where labels never come, `values` has `censored`: who was accepted without one, shape (E, N), bool.
+        """
         share = 1.0 - self.config.censored
-        comes = self.streams.uniform(decided.s.shape[1]) < share
-        accepted = decided.accepted & comes
-        self._lost = decided.accepted & ~comes
-        return replace(
-            decided,
-            propensity=decided.propensity * share,
-            accepted=accepted,
-            label=torch.where(accepted, decided.label, 0.0),
-        )
+        waiting = self.waiting.setdefault(self.arrivals[time_step - 1], [])
+        for one in decided:
+            comes = self.streams.uniform(one.s.shape[1]) < share
+            accepted = one.accepted & comes
+            label = torch.where(accepted, one.label, 0.0)
+            known = replace(one, propensity=one.propensity * share, accepted=accepted, label=label)
+            waiting.append(dict(vars(known)))
+            if share < 1.0:
+                self.values = {"censored": one.accepted & ~comes}
+        return [Decided(**fields) for fields in self.waiting.pop(time_step, [])]
 
     def notes(self, *, drawn: bool) -> list[str]:
         """A note on the number of labels that come before the run ends; `warnings` has the case of none."""
-        arrivals, last = self._arrivals(), self.setting.time_steps
-        if not arrivals or len(arrivals) == last:
+        come = len(self.in_time)
+        last = self.setting.time_steps
+        if come in (0, last):
             return []
         return [
-            f"the labels of {len(arrivals)} of {last} time steps come before the run ends, the first at time"
-            f" step {min(arrivals)}: until then the policy is that of the warm-up"
+            f"the labels of {come} of {last} time steps come before the run ends, the first at time"
+            f" step {min(self.in_time)}: until then the policy is that of the warm-up"
         ]
 
     def warnings(self, *, drawn: bool) -> list[str]:
         """A warning if no label comes before the run ends."""
-        if self._arrivals():
+        if self.in_time:
             return []
         key = "steps" if self.config.mean is None else "mean"
         return [
@@ -105,21 +97,3 @@ class Delay(Part):
             " steps comes before the run ends: the policy stays that of the warm-up, and tv_ measures have"
             " nothing to vary with; choose a shorter delay or more schedule.time_steps"
         ]
-
-    def _arrivals(self) -> list[int]:
-        """The time steps at which labels come before the run ends, one for each step with such labels."""
-        clock, last = _clock(), self.setting.time_steps
-        due = [time_step + self._steps(clock) for time_step in range(1, last + 1)]
-        return [time_step for time_step in due if time_step <= last]
-
-    def _steps(self, clock: SeedStreams) -> int:
-        """Steps until the labels of the next time step of a clock come."""
-        if self.config.mean is None:
-            return self.config.steps
-        uniform = float(clock.uniform(1))
-        return math.floor(math.log1p(-uniform) / math.log(self.config.mean / (1.0 + self.config.mean)))
-
-
-def _clock() -> SeedStreams:
-    """Random numbers of the delays, from the first time step on; the same in all runs."""
-    return SeedStreams([0], "delay of labels")

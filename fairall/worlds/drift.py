@@ -37,18 +37,13 @@ class LabelDriftConfig:
 class DriftConfig(PartConfig):
     """Course and targets of the drift."""
 
+    causes = ("advantaged_share", "features", "label")
     course: Course = MISSING
     start: int = at_least(0)
     period: int = at_least(2)
     advantaged_share: float | None = open_unit()
     features: dict[str, float] = MISSING
     label: LabelDriftConfig = field(default_factory=LabelDriftConfig)
-
-    @property
-    def active(self) -> bool:
-        """Whether anything drifts."""
-        moves = [*self.features.values(), *vars(self.label).values()]
-        return self.advantaged_share is not None or any(move != 0 for move in moves)
 
 
 class Drift(Part):
@@ -75,17 +70,21 @@ class Drift(Part):
 
     def __init__(self, config: DriftConfig, setting: WorldSetting) -> None:
         super().__init__(config, setting)
-        data = setting.data
-        names = data.schema.names
+        names = setting.data.schema.names
         self.slope = torch.zeros(len(names))
         for name, slope in config.features.items():
             check_values(name, "world.drift.features", one_of(names))
             self.slope[names.index(name)] = slope
-        self.train = train = data.train.merged()
-        self.mean, self.scale = train.x.mean(0), train.x.std(0).clamp(min=1e-6)
-        self.advantaged = float((train.s > 0).double().mean())
-        if not 0 < self.advantaged < 1:
+        self.train = train = setting.data.train.merged()
+        self.mean = train.x.mean(0)
+        self.scale = train.x.std(0).clamp(min=1e-6)
+        advantaged = float((train.s > 0).double().mean())
+        if not 0 < advantaged < 1:
             raise FairAllError("world.drift: all training rows are of one group")
+        target = advantaged if config.advantaged_share is None else config.advantaged_share
+        before = torch.tensor([1.0 - advantaged, advantaged])
+        self.gain = torch.tensor([1.0 - target, target]) / before - 1.0  # of the groups' shares at extent 1
+        self.moves_people = config.advantaged_share is not None or bool((self.slope != 0).any())
         largest = float(self.weight(train.x, train.s, 1.0).max())
         if largest > LARGEST_WEIGHT:
             raise FairAllError(
@@ -93,8 +92,7 @@ class Drift(Part):
                 f"{LARGEST_WEIGHT:g} is the most: choose smaller numbers in world.drift.features, or a share "
                 "of groups nearer to that of the data"
             )
-        labels = config.label
-        self.change = torch.tensor([labels.disadvantaged, labels.advantaged])
+        self.change = torch.tensor([config.label.disadvantaged, config.label.advantaged])
         self.streams = SeedStreams(setting.seeds, "drift")
 
     def extent(self, time_step: int) -> float:
@@ -102,29 +100,21 @@ class Drift(Part):
 
         `linear` rises to 1 at T, `step` is 1, `seasonal` is ½·(1 − cos 2π(t − start)/period).
         """
-        since, config = time_step - self.config.start, self.config
-        if since < 0:
-            return 0.0
-        if config.course is Course.step:
-            return 1.0
+        config = self.config
+        since = time_step - config.start
+        if since < 0 or config.course is Course.step:
+            return float(since >= 0)
         if config.course is Course.linear:
             return since / max(self.setting.time_steps - config.start, 1)
         return 0.5 * (1.0 - math.cos(2.0 * math.pi * since / config.period))
 
     def weight(self, x: Tensor, s: Tensor, extent: float) -> Tensor:
         """Weights w of people x (..., D) and s (...), shape (...)."""
-        train = self.train
-        tilt = extent * self._score(train.x)
-        log_mean = torch.stack(
-            [tilt[group].logsumexp(0) - math.log(int(group.sum())) for group in (train.s < 0, train.s > 0)]
-        )
-        target = self.config.advantaged_share
-        share = self.advantaged if target is None else target
-        ratio = 1.0 + extent * (
-            torch.tensor([1.0 - share, share]) / torch.tensor([1.0 - self.advantaged, self.advantaged]) - 1.0
-        )
+        tilt = extent * self._score(self.train.x)
+        groups = (self.train.s < 0, self.train.s > 0)
+        log_mean = torch.stack([tilt[own].logsumexp(0) - math.log(int(own.sum())) for own in groups])
         group = (s > 0).long()
-        return ratio[group] * torch.exp(extent * self._score(x) - log_mean[group])
+        return (1.0 + extent * self.gain)[group] * torch.exp(extent * self._score(x) - log_mean[group])
 
     def relabelled(self, people: People, uniform: Tensor, extent: float) -> People:
         """The people with changed labels; `uniform` on [0, 1) of the shape of their labels."""
@@ -134,16 +124,17 @@ class Drift(Part):
 
     def arriving(self, draw: Draw, time_step: int) -> People:
         """Applicants of the population at a time step."""
-        people, extent, size = draw(), self.extent(time_step), self.setting.applicants
+        people = draw()
+        extent = self.extent(time_step)
+        size = self.setting.applicants
         if extent == 0:
             return people
         if self.moves_people:
-            train = self.train
-            most = float(self.weight(train.x, train.s, extent).max())
+            most = float(self.weight(self.train.x, self.train.s, extent).max())
             enough = math.ceil(most * (size + 6.0 * math.sqrt(size) + 10.0) / size)
-            blocks = [people, *(draw() for _ in range(enough - 1))]
-            known = [name for name, values in vars(people).items() if values is not None]
-            people = People(**{name: torch.cat([vars(block)[name] for block in blocks], 1) for name in known})
+            blocks = [vars(people), *(vars(draw()) for _ in range(enough - 1))]
+            known = [name for name, values in blocks[0].items() if values is not None]
+            people = People(**{name: torch.cat([block[name] for block in blocks], 1) for name in known})
             weight = self.weight(people.x, people.s, extent).clamp(max=most) / most
             uniform = self.streams.uniform(people.s.shape[1])
             rejected = torch.where(uniform < weight, 0.0, uniform / weight)
@@ -152,7 +143,8 @@ class Drift(Part):
 
     def evaluated(self, people: People, time_step: int) -> People:
         """Evaluation people of the population at a time step."""
-        extent, n = self.extent(time_step), len(people)
+        extent = self.extent(time_step)
+        n = len(people)
         if extent == 0:
             return people
         uniform = SeedStreams([0], "drift of evaluation people").uniform(n + 1)[0]
@@ -176,15 +168,11 @@ class Drift(Part):
 
     def notes(self, *, drawn: bool) -> list[str]:
         """A note if the run ends before the drift begins."""
-        start, last = self.config.start, self.setting.time_steps
+        start = self.config.start
+        last = self.setting.time_steps
         if start < last:
             return []
         return [f"nothing drifts before time step {start} (world.drift.start), and the run ends at {last}"]
-
-    @property
-    def moves_people(self) -> bool:
-        """Whether the people change, and not only their labels."""
-        return self.config.advantaged_share is not None or bool((self.slope != 0).any())
 
     def _score(self, x: Tensor) -> Tensor:
         """Σ_j b_j x_j, shape (...)."""

@@ -20,12 +20,8 @@ from fairall.worlds.part import Draw, Part, PartConfig, WorldSetting
 class FeedbackConfig(PartConfig):
     """How many people apply again and again; None for no feedback."""
 
+    causes = ("people",)
     people: int | None = at_least(1)
-
-    @property
-    def active(self) -> bool:
-        """Whether there is feedback."""
-        return self.people is not None
 
 
 class Feedback(Part):
@@ -53,7 +49,9 @@ class Feedback(Part):
                 "world.feedback: the data set does not know how people change; dataset=fico and "
                 "dataset=synthetic do, or remove world.feedback.people"
             )
-        self.dynamics, seeds, n = setting.data.dynamics, setting.seeds, config.people
+        self.dynamics = setting.data.dynamics
+        seeds = setting.seeds
+        n = config.people
         assert n is not None
         nothing = torch.zeros(n)
         numbered = People(nothing.unsqueeze(1), nothing, nothing, person=torch.arange(n))

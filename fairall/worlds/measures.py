@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from fairall.metrics import effective_utility, measure, worth
@@ -19,6 +18,7 @@ def utility_per_place(
     """Realised utility per place up to each step, Σ over accepted of (ỹ − c) / Σ of places (T, E).
 
     Examples:
+        >>> import torch
         >>> accepted, label = torch.tensor([[[True, False]]]), torch.tensor([[[1.0, 1.0]]])
         >>> utility_per_place(accepted, label, 0.5, torch.tensor([[1.0]]))
         tensor([[0.5000]])
@@ -38,6 +38,7 @@ def effective_revealed_utility(
     """`effective_utility` computed from the revealed labels, which may be false.
 
     Examples:
+        >>> import torch
         >>> effective_revealed_utility(torch.tensor([[[True, False]]]), torch.tensor([[[0.0, 1.0]]]), 0.5)
         tensor([[-0.2500]])
     """
@@ -58,14 +59,13 @@ def regret(
     the labels have moved by the time step, and gives the places to those of greatest P.
 
     Examples:
+        >>> import torch
         >>> accepted, label = torch.tensor([[[True, False]]]), torch.tensor([[[0.0, 1.0]]])
         >>> regret(accepted, label, 0.5, ~accepted)
         tensor([[0.5000]])
     """
-    of_oracle, of_policy = (
-        effective_utility(decisions, label, cost, stake) for decisions in (oracle_accepted, accepted)
-    )
-    return of_oracle - of_policy
+    of_oracle = effective_utility(oracle_accepted, label, cost, stake)
+    return of_oracle - effective_utility(accepted, label, cost, stake)
 
 
 @measure(label="mean score, S = +1", unit="score", higher_is_better=True, cumulative=True)
@@ -75,6 +75,7 @@ def mean_score_advantaged(accepted: Tensor, group_score: Tensor) -> Tensor:
     `group_score` has the mean scores of the groups S = −1 and S = +1, shape (T, E, 2).
 
     Examples:
+        >>> import torch
         >>> mean_score_advantaged(torch.tensor([[[True]]]), torch.tensor([[[40.0, 50.0]]]))
         tensor([[50.]])
     """
@@ -86,6 +87,7 @@ def mean_score_disadvantaged(accepted: Tensor, group_score: Tensor) -> Tensor:
     """Mean score after each step of all people with S = −1 who apply repeatedly.
 
     Examples:
+        >>> import torch
         >>> mean_score_disadvantaged(torch.tensor([[[True]]]), torch.tensor([[[40.0, 50.0]]]))
         tensor([[40.]])
     """
@@ -97,6 +99,7 @@ def score_gap(accepted: Tensor, group_score: Tensor) -> Tensor:
     """Mean score of the advantaged less that of the disadvantaged.
 
     Examples:
+        >>> import torch
         >>> score_gap(torch.tensor([[[True]]]), torch.tensor([[[40.0, 50.0]]]))
         tensor([[10.]])
     """
@@ -120,15 +123,13 @@ def adaptation_time(utility: np.ndarray, start: int) -> np.ndarray:
         >>> adaptation_time(np.array([[9.0]] * 10 + [[1.0]] * 10 + [[5.0]] * 80), 10)
         array([10.])
     """
-    after = torch.from_numpy(utility[start:].T.copy()).unsqueeze(1)
-    if after.shape[-1] < SMOOTHED:
+    after = utility[start:]
+    if len(after) < SMOOTHED:
         return np.full(utility.shape[1], np.nan)
-    smooth = torch.nn.functional.avg_pool1d(after, SMOOTHED, stride=1)[:, 0]
-    final = after[:, 0, -max(1, after.shape[-1] // 10) :].mean(1)
-    first = smooth[:, 0]
-    made_up = smooth >= (final - WITHIN * (final - first)).unsqueeze(1)
-    steps = made_up.int().argmax(1).double()
-    steps[~made_up.any(1)] = torch.nan
+    smooth = np.lib.stride_tricks.sliding_window_view(after, SMOOTHED, axis=0).mean(-1)
+    first = smooth[0]
+    final = after[-max(1, len(after) // 10) :].mean(0)
+    made_up = smooth >= final - WITHIN * (final - first)
+    steps = np.where(made_up.any(0), made_up.argmax(0), np.nan)
     steps[final <= first] = 0.0
-    steps[~after.isfinite().all(-1)[:, 0]] = torch.nan
-    return steps.numpy()
+    return np.where(np.isfinite(after).all(0), steps, np.nan)

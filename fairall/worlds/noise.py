@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import torch
-from torch import Tensor
 
 from fairall.config.checks import between
 from fairall.data.people import People
@@ -26,14 +25,9 @@ class FlipsConfig:
 class NoiseConfig(PartConfig):
     """`FlipsConfig` for each group."""
 
+    causes = ("advantaged", "disadvantaged")
     advantaged: FlipsConfig = field(default_factory=FlipsConfig)
     disadvantaged: FlipsConfig = field(default_factory=FlipsConfig)
-
-    @property
-    def active(self) -> bool:
-        """Whether any label can be false."""
-        flips = [*vars(self.advantaged).values(), *vars(self.disadvantaged).values()]
-        return any(share != 0 for share in flips)
 
 
 class Noise(Part):
@@ -52,16 +46,10 @@ class Noise(Part):
         self.streams = SeedStreams(setting.seeds, "false labels")
         groups = (config.disadvantaged, config.advantaged)
         self.share = torch.tensor([[noise.negative, noise.positive] for noise in groups])
-        self._last: Tensor | None = None
 
     def revealed(self, people: People, time_step: int) -> People:
-        """The applicants with flipped labels."""
+        """The applicants with flipped labels; `values` has those of all, accepted or not, shape (E, N)."""
         share = self.share[(people.s > 0).long(), people.label.long()]
         false = self.streams.uniform(people.s.shape[1]) < share
-        self._last = torch.where(false, 1.0 - people.label, people.label)
-        return replace(people, label=self._last)
-
-    def observed(self) -> dict[str, Tensor]:
-        """`revealed_label` of all applicants, accepted or not, shape (E, N)."""
-        assert self._last is not None
-        return {"revealed_label": self._last}
+        self.values = {"revealed_label": torch.where(false, 1.0 - people.label, people.label)}
+        return replace(people, label=self.values["revealed_label"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,12 +40,24 @@ class WorldSetting:
 
 @dataclass
 class PartConfig(NodeConfig):
-    """Keys of every part of a world; `config_type` of its class adds its own."""
+    """Keys of every part of a world; `config_type` of its class adds its own.
+
+    Attributes:
+        causes: names of keys, all null or 0 where the part changes nothing; () if it always does.
+    """
+
+    causes: ClassVar[tuple[str, ...]] = ()
 
     @property
     def active(self) -> bool:
         """Whether the part changes anything with these values."""
-        return True
+        return not self.causes or any(_changes(getattr(self, name)) for name in self.causes)
+
+
+def _changes(value: Any) -> bool:
+    """Whether a value, or one of a node, is neither null nor 0."""
+    value = vars(value) if is_dataclass(value) else value
+    return any(map(_changes, value.values())) if isinstance(value, dict) else value not in (None, 0)
 
 
 class Part(Stateful):
@@ -58,9 +70,9 @@ class Part(Stateful):
         config_type: dataclass of the node.
         measures: functions decorated with `metrics.measure`, which runs in such a world report.
         two_groups: whether it is for two groups only, so that a world with more is refused.
-        limits_places: whether it is a `worlds.capacity.Capacity`.
         kept: names of attributes that later steps depend on, tensors or plain containers. Attributes that
             have a `state_dict`, such as `SeedStreams`, are kept without being named.
+        values: of this time step for measures, by the names of `metrics.WORLD_DATA`; shapes (E, ...).
 
     Raises:
         FairAllError: where the data do not allow such a world.
@@ -69,11 +81,11 @@ class Part(Stateful):
     config_type: ClassVar[type[PartConfig]] = PartConfig
     measures: ClassVar[tuple[Callable[..., Tensor], ...]] = ()
     two_groups: ClassVar[bool] = True
-    limits_places: ClassVar[bool] = False
 
     def __init__(self, config: Any, setting: WorldSetting) -> None:
         self.config = config
         self.setting = setting
+        self.values: dict[str, Tensor] = {}
 
     def arriving(self, draw: Draw, time_step: int) -> People:
         """The applicants of a time step; `draw` draws those of the world without this part."""
@@ -106,8 +118,8 @@ class Part(Stateful):
         return p
 
     def observed(self) -> dict[str, Tensor]:
-        """Values of this time step for measures, by the names of `metrics.WORLD_DATA`; shapes (E, ...)."""
-        return {}
+        """`values` of this time step."""
+        return self.values
 
     def summary(self, utility: np.ndarray) -> dict[str, np.ndarray]:
         """Measures of a whole run by name, shapes (E,), given the utility at time steps 0..T, (T + 1, E)."""

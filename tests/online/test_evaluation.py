@@ -26,7 +26,8 @@ Configs = Callable[[Path], list[DatasetConfig]]
 def population(path: Path, *, selective: bool) -> list[str]:
     """Write 1000 people, whose x says much about the label; the words that choose them."""
     generator = np.random.default_rng(7)
-    s, x = generator.choice([-1, 1], 1000), generator.normal(size=1000)
+    s = generator.choice([-1, 1], 1000)
+    x = generator.normal(size=1000)
     label = (generator.random(1000) < expit(2 * x)).astype(float)
     propensity = expit(x + 0.7)
     accepted = generator.random(1000) < propensity
@@ -92,7 +93,8 @@ def test_a_split_by_label_and_group_leaves_accepting_everybody_without_noise(tmp
 
 
 def test_a_stratum_of_one_person_counts_with_its_distance_from_the_mean() -> None:
-    label, stratum = torch.tensor([1.0, 1.0, 0.0]), torch.tensor([1, 1, 0])
+    label = torch.tensor([1.0, 1.0, 0.0])
+    stratum = torch.tensor([1, 1, 0])
     people = People(torch.zeros(3, 1), torch.tensor([1.0, -1.0, 1.0]), label, stratum=stratum)
     error = Evaluator(people, COST, [0]).measure_by(lambda x, s: torch.ones_like(s))[UTILITY_ERROR]
     assert error.item() == pytest.approx((2 / 3) / 3)  # −½, of the mean 1/6

@@ -1,78 +1,58 @@
 """Rules of exploration: whom they accept, with what propensity, and what becomes known."""
 
+import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 from fairall.config.checks import check_values
-from fairall.config.schema import ExplorationConfig, ExplorationRule, ModelConfig
-from fairall.data.load import load_dataset
+from fairall.config.schema import ExplorationConfig, ExplorationRule
 from fairall.data.people import Decided
-from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
-from fairall.models.fairlog import FairLog
-from fairall.models.learner import DecisionRule, Learner, Setting
-from fairall.models.rivals.greedy import Greedy
-from fairall.online.evaluation import Evaluator
+from fairall.models.learner import DecisionRule
 from fairall.online.exploration import Exploration, lower_bound
-from fairall.online.history import History, Taken
-from fairall.online.loop import OnlineLearning
+from fairall.online.history import Taken
 from fairall.runtime.randomness import SeedStreams
-from fairall.worlds.part import WorldSetting
-from fairall.worlds.world import World
-from tests.conftest import ComposeConfig, as_saved, assert_same_history
+from tests.conftest import ComposeConfig, Shown, assert_resumed_alike, run_online, training_of
 
 THRESHOLD = 0.5
 BOUNDED = ExplorationConfig(ExplorationRule.bounded, propensity=0.25)
 EPSILON = ExplorationConfig(ExplorationRule.epsilon, propensity=0.25)
 
 
-class Scores(Learner):
-    """Accepts where the first feature is at least `THRESHOLD`, and keeps what it was shown."""
+class Scores(Shown):
+    """Accepts where the first feature is at least `THRESHOLD`."""
 
     rule = DecisionRule(THRESHOLD, drawn=False)
-
-    def __init__(self) -> None:
-        super().__init__(ModelConfig(), None)  # type: ignore[arg-type]
-        self.seen: list[Decided] = []
-
-    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        raise NotImplementedError
 
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         return x[..., 0]
 
-    def update(self, decided: Decided) -> None:
-        self.seen.append(decided)
 
-
-def scored(score: Tensor, s: Tensor, label: Tensor, propensity: Tensor | None = None) -> Decided:
-    """Accepted people of given score, shape (E, B)."""
-    sure = torch.ones_like(score) if propensity is None else propensity
-    return Decided(score.unsqueeze(-1), s, sure, torch.ones_like(score, dtype=torch.bool), label)
+def scored(score: Tensor, s: Tensor, label: Tensor, **values: Tensor) -> Decided:
+    """People of given score, shape (E, B), accepted with certainty unless given otherwise."""
+    sure: dict[str, Any] = {"propensity": torch.ones_like(score), "accepted": torch.ones_like(score) > 0}
+    return Decided(x=score.unsqueeze(-1), s=s, label=label, **(sure | values))
 
 
 def explored(rule: Exploration, score: Tensor, s: Tensor, steps_done: int = 0) -> Tensor:
     taken = Taken(len(score))
-    for _ in range(steps_done):
-        taken.add(torch.zeros_like(score, dtype=torch.bool))
-    x, learner = score.unsqueeze(-1), Scores()
+    x = score.unsqueeze(-1)
+    learner = Scores()
+    taken.steps = steps_done
     return rule.explored(learner, x, s, learner.propensity(x, s, rule.streams), taken)
 
 
-def by_hand(score: list[float], weight: list[float], threshold: float) -> float:
+def by_hand(score: Tensor, weight: Tensor, threshold: float) -> Tensor:
     """The least score of F₀ with F₀(score) ≥ 1 − F₀(threshold)."""
-    mass = sum(weight)
-    if mass == 0:
-        return 0.0
-    below = sum(w for v, w in zip(score, weight, strict=True) if v < threshold)
-    for bound in sorted(v for v, w in zip(score, weight, strict=True) if w > 0):
-        share = sum(w for v, w in zip(score, weight, strict=True) if v <= bound)
-        if share >= mass - below - 1e-7 * mass:
-            return bound
-    raise AssertionError
+    mass = weight.sum()
+    below = weight[score < threshold].sum()
+    of_f0 = score[weight > 0].sort().values
+    reached = [bound for bound in of_f0 if weight[score <= bound].sum() >= mass - below - 1e-7 * mass]
+    return reached[0] if len(of_f0) else torch.tensor(0.0)
 
 
 def test_lower_bound_is_that_of_trying_all_scores() -> None:
@@ -82,43 +62,39 @@ def test_lower_bound_is_that_of_trying_all_scores() -> None:
         weight = 1 / (0.05 + torch.rand(40, n, generator=generator))
         weight = weight * (torch.rand(40, n, generator=generator) < 0.6)
         found = lower_bound(score, weight, 0.51).squeeze(-1)
-        expected = [by_hand(*rows, 0.51) for rows in zip(score.tolist(), weight.tolist(), strict=True)]
-        torch.testing.assert_close(found, torch.tensor(expected))
+        expected = [by_hand(*rows, 0.51) for rows in zip(score.double(), weight.double(), strict=True)]
+        torch.testing.assert_close(found, torch.stack(expected).float())
 
 
 def test_lower_bound_of_known_distributions() -> None:
     generator = torch.Generator().manual_seed(2)
     uniform = torch.rand(2, 40_000, generator=generator)
     normal = 0.5 + 0.1 * torch.randn(1, 40_000, generator=generator)
-    # F₀(LB) = 1 − F₀(θ): of a symmetric distribution, the point opposite to the threshold.
-    for score, threshold in ((uniform, 0.8), (normal, 0.58)):
-        bound = lower_bound(score, torch.ones_like(score), threshold)
-        torch.testing.assert_close(bound, torch.full_like(bound, 1.0 - threshold), atol=0.01, rtol=0)
-    # Of the exponential distribution, 1 − exp(−LB) = exp(−θ).
-    exponential = -torch.log1p(-uniform)
-    bound = lower_bound(exponential, torch.ones_like(exponential), 1.2)
-    expected = -torch.log1p(-torch.exp(torch.tensor(-1.2)))
-    torch.testing.assert_close(bound, expected.expand(2, 1), atol=0.02, rtol=0)
     # Weights undo that few low scores are known.
     propensity = torch.where(uniform < 0.5, 0.1, 1.0)
     known = torch.rand(2, 40_000, generator=generator) < propensity
-    weighted = lower_bound(uniform, known / propensity, 0.8)
-    torch.testing.assert_close(weighted, torch.full((2, 1), 0.2), atol=0.02, rtol=0)
+    for score, weight, threshold, expected, atol in (
+        # F₀(LB) = 1 − F₀(θ): of a symmetric distribution, the point opposite to the threshold.
+        (uniform, torch.ones_like(uniform), 0.8, 0.2, 0.01),
+        (normal, torch.ones_like(normal), 0.58, 0.42, 0.01),
+        # Of the exponential distribution, 1 − exp(−LB) = exp(−θ).
+        (-torch.log1p(-uniform), torch.ones_like(uniform), 1.2, -math.log1p(-math.exp(-1.2)), 0.02),
+        (uniform, known / propensity, 0.8, 0.2, 0.02),
+        (torch.tensor([[0.05, 0.2, 0.3, 0.0]]), torch.tensor([[0.0, 1.0, 2.0, 0.0]]), 0.5, 0.2, 1e-6),
+    ):
+        bound = lower_bound(score, weight, threshold)
+        torch.testing.assert_close(bound, torch.full_like(bound, expected), atol=atol, rtol=0)
     assert (lower_bound(uniform, known.float(), 0.8) > 0.5).all()
-    # Where most of F₀ is above the threshold nobody is between; where all is below, its least score counts.
+    # Where most of F₀ is above the threshold nobody is between.
     assert lower_bound(torch.tensor([[0.1, 0.6, 0.7, 0.8]]), torch.ones(1, 4), 0.5).item() >= 0.5
-    score, weight = torch.tensor([[0.05, 0.2, 0.3, 0.0, 0.0]]), torch.tensor([[0.0, 1.0, 2.0, 0.0, 0.0]])
-    assert lower_bound(score, weight, 0.5).item() == pytest.approx(0.2)
-
-
-def test_before_any_label_everybody_below_the_threshold_may_be_accepted() -> None:
-    score = torch.tensor([[0.0, 0.3, 0.49, 0.5, 1.0]])
-    raised = explored(Exploration(BOUNDED, [0]), score, torch.ones(1, 5))
-    torch.testing.assert_close(raised, torch.tensor([[0.25, 0.25, 0.25, 1.0, 1.0]]))
 
 
 def test_bounds_are_of_each_group_and_seed() -> None:
     rule = Exploration(BOUNDED, [0, 1])
+    score = torch.tensor([[0.0, 0.3, 0.49, 0.5, 1.0]])
+    # Before any label everybody below the threshold may be accepted.
+    raised = explored(Exploration(BOUNDED, [0]), score, torch.ones(1, 5))
+    torch.testing.assert_close(raised, torch.tensor([[0.25, 0.25, 0.25, 1.0, 1.0]]))
     grid = torch.arange(100.0).repeat(2) / 100
     s = torch.cat([torch.ones(100), -torch.ones(100)])
     # F₀ of S = +1 is uniform on [0, 0.8], that of S = −1 on [0, 0.5); nobody of seed 1 has label 0.
@@ -134,26 +110,9 @@ def test_bounds_are_of_each_group_and_seed() -> None:
         torch.testing.assert_close(group[1], torch.tensor([0.25, 0.25, 0.25, 0.25, 1.0]))
 
 
-def test_a_seed_alone_explores_as_among_others() -> None:
-    generator = torch.Generator().manual_seed(4)
-    score = 0.1 + 0.6 * torch.rand(3, 50, generator=generator)
-    s = 2.0 * (torch.rand(3, 50, generator=generator) < 0.5) - 1.0
-    label = (torch.rand(3, 50, generator=generator) < 0.4).float()
-    propensity = 0.1 + 0.9 * torch.rand(3, 50, generator=generator)
-    known = scored(score, s, label, propensity)
-    known = replace(known, accepted=torch.arange(50) < torch.tensor([[50], [3], [20]]))
-    together = Exploration(BOUNDED, [0, 1, 2])
-    together.observe(known)
-    raised = explored(together, score, s)
-    for seed in range(3):
-        alone = Exploration(BOUNDED, [seed])
-        alone.observe(replace(known, **{name: values[[seed]] for name, values in vars(known).items()}))
-        assert torch.equal(explored(alone, score[[seed]], s[[seed]])[0], raised[seed])
-    assert not torch.equal(raised[0] > 0, raised[1] > 0)
-
-
 def test_epsilon_raises_all_and_decays_by_the_root_of_the_time_step() -> None:
-    score, s = torch.tensor([[0.1, 0.5]]), torch.ones(1, 2)
+    score = torch.tensor([[0.1, 0.5]])
+    s = torch.ones(1, 2)
     rule = Exploration(replace(EPSILON, decay=True), [0])
     for step in (1, 4, 25):
         raised = explored(rule, score, s, steps_done=step - 1)
@@ -165,41 +124,32 @@ def test_epsilon_raises_all_and_decays_by_the_root_of_the_time_step() -> None:
     torch.testing.assert_close(raised, torch.tensor([[0.25, 0.55, 1.0]]))
 
 
-class Stream:
-    """People of uniform score, whose label is 1 with a probability of that score, without end."""
-
-    def __init__(self, seeds: list[int]) -> None:
-        self.streams = SeedStreams(seeds, "people")
-
-    def next(self) -> Decided:
-        score, group, luck = self.streams.uniform(3, 200).unbind(1)
-        return scored(score, 2.0 * (group < 0.5).float() - 1.0, (luck < score).float())
-
-
 @pytest.mark.whole
 @pytest.mark.parametrize("config", [BOUNDED, EPSILON], ids=["bounded", "epsilon"])
 def test_what_becomes_known_and_that_weights_of_the_recorded_propensities_are_unbiased(
     config: ExplorationConfig,
 ) -> None:
-    seeds = [0, 1]
-    rule, stream, luck = Exploration(config, seeds), Stream(seeds), SeedStreams(seeds, "decisions")
+    """People of uniform score, whose label is 1 with a probability of that score."""
+    rule = Exploration(config, [0, 1])
+    streams = SeedStreams([0, 1], "people and decisions")
     total, explorable, known_below = torch.zeros(3, 2)
-    least, bounded = [], config.rule is ExplorationRule.bounded
+    least = []
+    bounded = config.rule is ExplorationRule.bounded
     for step in range(150):
-        people = stream.next()
-        score = people.x[..., 0]
-        propensity = explored(rule, score, people.s, step)
-        accepted = luck.uniform(200) < propensity
-        rule.observe(replace(people, propensity=propensity, accepted=accepted, label=people.label * accepted))
+        score, group, luck, decision = streams.uniform(4, 200).unbind(1)
+        s = 2.0 * (group < 0.5).float() - 1.0
+        label = (luck < score).float()
+        propensity = explored(rule, score, s, step)
+        accepted = decision < propensity
+        rule.observe(scored(score, s, label * accepted, propensity=propensity, accepted=accepted))
         assert not (accepted & (propensity == 0)).any()
         assert (propensity[score >= THRESHOLD] == 1).all()
         if step < 20:  # until bounds rest on many labels
             continue
         between = (score >= (0.25 if bounded else 0.0)) & (score < THRESHOLD)
         assert (propensity[between] == 0.25).all()
-        weighted = torch.where(accepted & between, people.label / propensity, 0.0)
-        total += weighted.sum(-1)
-        explorable += (between * people.label).sum(-1)
+        total += torch.where(accepted & between, label / propensity, 0.0).sum(-1)
+        explorable += (between * label).sum(-1)
         known_below += (accepted & between).sum(-1)
         least.append(score[propensity == 0.25].min().item())
     if bounded:
@@ -211,64 +161,37 @@ def test_what_becomes_known_and_that_weights_of_the_recorded_propensities_are_un
 
 
 def test_exploring_changes_no_state() -> None:
-    rule, score, s = Exploration(BOUNDED, [0]), torch.rand(1, 40), torch.ones(1, 40)
+    rule = Exploration(BOUNDED, [0])
+    score = torch.rand(1, 40)
+    s = torch.ones(1, 40)
     rule.observe(scored(score, s, 0 * s))
     before = rule.state_dict()
-    first, second = explored(rule, score, s), explored(rule, score, s)
-    assert torch.equal(first, second)
-    assert torch.equal(before["streams"]["states"], rule.state_dict()["streams"]["states"])
-    assert torch.equal(before["memory"]["columns"]["x"], rule.state_dict()["memory"]["columns"]["x"])
+    assert torch.equal(explored(rule, score, s), explored(rule, score, s))
+    torch.testing.assert_close(before, rule.state_dict(), rtol=0, atol=0)
 
 
-def process(
-    model: str, data: PreparedData, compose: ComposeConfig, exploration: ExplorationConfig, *words: str
-) -> OnlineLearning:
-    """Phase II of an untrained learner."""
-    seeds = [0, 1]
-    config = compose("preset=quick", f"model={model}", *words)
-    given = Setting(data.schema, config.cost.value, seeds, config.schedule, config.protocol)
-    learner = {"greedy": Greedy, "fairlog": FairLog}[model](config.model, given)
-    world = World(WorldSetting(data, seeds, applicants=64, time_steps=100))
-    evaluation = Evaluator(data.test, config.cost.value, seeds)
-    return OnlineLearning(learner, world, evaluation, seeds, exploration=exploration, keep_propensity=True)
+KEPT = "evaluation.decisions=true", "exploration.propensity=0.25"
 
 
-def run(own: OnlineLearning, time_steps: int) -> History:
-    return own.run(time_steps, lambda **_: None, lambda: None)
+def test_bounded_exploration_goes_on_from_a_saved_state() -> None:
+    words = "model=greedy", "exploration=bounded", "model.updates=3", "model.clf_arch=[8]"
+    undisturbed, resumed = (training_of(*words, *KEPT)._online for _ in range(2))
+    assert_resumed_alike(undisturbed, resumed, 4, 9)
+    assert {0.0, 0.25, 1.0} == set(undisturbed.history.propensity[2:].unique().tolist())
 
 
-@pytest.mark.parametrize("name", ["credit"])
-def test_bounded_exploration_goes_on_from_a_saved_state(name: str, compose_config: ComposeConfig) -> None:
-    data = load_dataset(name).prepare()
-
-    def fresh() -> OnlineLearning:
-        words = f"dataset={name}", "model.updates=3", "model.clf_arch=[8]"
-        return process("greedy", data, compose_config, BOUNDED, *words)
-
-    undisturbed, resumed = fresh(), fresh()
-    run(undisturbed, 4)
-    saved = as_saved(undisturbed.state_dict())
-    run(undisturbed, 9)
-    resumed.load_state_dict(saved)
-    run(resumed, 9)
-    assert_same_history(undisturbed.history, resumed.history)
-    propensity = undisturbed.history.propensity[2:]
-    assert {0.0, 0.25, 1.0} == set(propensity.unique().tolist())
-
-
-def test_a_method_of_deterministic_decisions_explores(
-    credit: PreparedData, compose_config: ComposeConfig
-) -> None:
-    own = process("fairlog", credit, compose_config, EPSILON, "model.decision=deterministic")
-    history = run(own, 6)
-    propensity, accepted = history.propensity, history.accepted
+def test_a_method_of_deterministic_decisions_explores() -> None:
+    words = "model=fairlog", "exploration=epsilon", "model.decision=deterministic", "exploration.decay=false"
+    own = training_of(*words, *KEPT)._online
+    history = run_online(own, 6)
+    propensity = history.propensity
+    accepted = history.accepted
     assert set(propensity.unique().tolist()) == {0.25, 1.0}
     assert accepted[propensity == 1].all()
     assert accepted[propensity < 1].float().mean().item() == pytest.approx(0.25, abs=0.08)
     # What is measured is the policy, without exploration.
-    people = credit.test
-    everybody = people.x.expand(2, -1, -1), people.s.expand(2, -1)
-    policy = own.learner.propensity(*everybody, SeedStreams([0, 1], "p"))
+    people = own.evaluation.stacked
+    policy = own.process.learner.propensity(people.x, people.s, SeedStreams([0, 1], "p"))
     torch.testing.assert_close(history.measures["acceptance"][-1], policy.mean(-1))
 
 

@@ -1,23 +1,27 @@
-"""What tests of worlds need: a policy that stays the same, and its run in a world."""
+"""What tests of worlds need: parts by their words, a policy that stays the same, and its run in a world."""
 
-import math
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from fairall.config.compose import typed_config
 from fairall.config.schema import Config
+from fairall.data.features import Schema
 from fairall.data.load import load_dataset
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner
 from fairall.online.evaluation import Evaluator
+from fairall.online.history import History
 from fairall.online.loop import OnlineLearning
 from fairall.runtime.randomness import SeedStreams
 from fairall.worlds.part import WorldSetting
 from fairall.worlds.world import World
-from tests.conftest import Shown
+from tests.conftest import Shown, run_online
 
 ALL_PARTS = (
     "world.capacity.share=0.5",
@@ -37,20 +41,25 @@ class Fixed(Shown):
         return 0.5 + 0.3 * torch.sin(3.0 * x.sum(-1) + s)
 
 
-def evaluation_of(data: PreparedData, seeds: list[int]) -> Evaluator:
-    """On few people, to be quick."""
-    return Evaluator(data.test.rows(torch.arange(50)), 0.4, seeds)
+def built(
+    name: str, *words: str, data: Any = None, seeds: Sequence[int] = (0,), n: int = 64, steps: int = 100
+) -> Any:
+    """The part of a name for n applicants, `words` as after `world.NAME.`."""
+    data = data or SimpleNamespace(schema=Schema([]))
+    config = typed_config(*(f"world.{name}.{word}" for word in words))
+    return config.parts[name].build(WorldSetting(data, list(seeds), n, steps))
 
 
 def online(learner: Learner, config: Config, data: PreparedData, seeds: list[int]) -> OnlineLearning:
-    """The loop in the world of a configuration."""
-    return OnlineLearning(
-        learner, World.of(config, data, seeds), evaluation_of(data, seeds), seeds, keep_propensity=True
-    )
+    """The loop in the world of a configuration, evaluated on few people, to be quick."""
+    evaluation = Evaluator(data.test.rows(torch.arange(50)), 0.4, seeds)
+    return OnlineLearning(learner, World.of(config, data, seeds), evaluation, seeds, keep_propensity=True)
 
 
-def setting_of(data: Any, seeds: list[int], applicants: int = 64, time_steps: int = 100) -> WorldSetting:
-    return WorldSetting(data, seeds, applicants, time_steps)
+def lived(config: Config, data: PreparedData, time_steps: int) -> tuple[list[Any], History]:
+    """What the fixed policy of seeds 0 and 1 is shown in a world, and its history."""
+    learner = Fixed()
+    return learner.seen, run_online(online(learner, config, data, [0, 1]), time_steps)
 
 
 def close(
@@ -60,16 +69,16 @@ def close(
     return bool(((found - expected).abs() <= times * torch.as_tensor(standard_error)).all())
 
 
-def share_error(p: float, n: int) -> float:
-    """Standard error of a share of n draws."""
-    return math.sqrt(p * (1.0 - p) / n)
+def often(events: Tensor, p: float, times: float = 4.0) -> bool:
+    """Whether a share of events, bool, is p up to some standard errors."""
+    return close(events.double().mean(), p, (p * (1.0 - p) / events.numel()) ** 0.5, times)
 
 
-def sampled(n: int, seeds: int = 1, dimensions: int = 1) -> People:
-    """People of fair coins and normal features, fields of shape (seeds, n, ...)."""
+def sampled(n: int, seeds: int = 1) -> People:
+    """People of fair coins and a normal feature, fields of shape (seeds, n, ...)."""
     generator = torch.Generator().manual_seed(n)
     coins = torch.randint(2, (2, seeds, n), generator=generator).float()
-    return People(torch.randn(seeds, n, dimensions, generator=generator), 2.0 * coins[0] - 1.0, coins[1])
+    return People(torch.randn(seeds, n, 1, generator=generator), 2.0 * coins[0] - 1.0, coins[1])
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """Drift: the course of time, and who comes then with which labels."""
 
 import itertools
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -9,39 +8,28 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
-from fairall.config.checks import check_values
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
-from fairall.worlds.drift import Course, Drift, DriftConfig, LabelDriftConfig
-from tests.worlds.conftest import close, setting_of, share_error
+from tests.worlds.conftest import built, close
 
 DATA = pytest.mark.parametrize("name", ["credit", "fico", "synthetic"])
 # A feature of each data set with its slope.
 SLOPES = {"credit": {"credit_amount": 0.5, "age": -0.4}, "fico": {"score": -0.6}, "synthetic": {"LSAT": 0.7}}
 
 
-def drift(data: PreparedData, seeds: list[int], *, time_steps: int = 100, **values: Any) -> Drift:
-    labels = LabelDriftConfig(
-        advantaged=values.pop("advantaged", 0.0), disadvantaged=values.pop("disadvantaged", 0.0)
-    )
-    usual: dict[str, Any] = {
-        "course": Course.step,
-        "start": 0,
-        "period": 50,
-        "advantaged_share": None,
-        "features": {},
-    }
-    config = DriftConfig(**(usual | values), label=labels)
-    check_values(config, "world.drift")
-    return Drift(config, setting_of(data, seeds, 64, time_steps))
+def drift(data: PreparedData, *words: str, course: str = "step", seeds: int = 1) -> Any:
+    return built("drift", f"course={course}", *words, data=data, seeds=range(seeds))
 
 
-def weights(data: PreparedData, people: People, slopes: dict[str, float], share: float) -> np.ndarray:
-    """How often people (N,) come at extent 1 in units of before, from the definition."""
-    train_x, train_s = data.train.x.double().numpy(), data.train.s.numpy()
-    x, s = people.x.double().numpy(), people.s.numpy()
+def weights(data: PreparedData, people: People, slopes: dict[str, float], share: float) -> Tensor:
+    """How often people (N,) come at extent 1 of all, from the definition."""
+    train_x = data.train.x.double().numpy()
+    train_s = data.train.s.numpy()
+    x = people.x.double().numpy()
+    s = people.s.numpy()
 
     def tilt(values: np.ndarray) -> np.ndarray:
         columns = [data.schema.names.index(name) for name in slopes]
@@ -51,25 +39,29 @@ def weights(data: PreparedData, people: People, slopes: dict[str, float], share:
     weight = np.empty(len(x))
     for group, target in ((1.0, share), (-1.0, 1.0 - share)):
         before = train_s == group
-        own = tilt(x[s == group]) / tilt(train_x[before]).mean()
-        weight[s == group] = own * target / before.mean()
-    return weight
+        weight[s == group] = tilt(x[s == group]) / tilt(train_x[before]).mean() * target / before.mean()
+    return torch.from_numpy(weight / weight.sum())
 
 
-def arriving(own: Drift) -> Iterator[People]:
+def arriving(own: Any) -> Iterator[People]:
     """The applicants of time steps 1, 2, ..., 64 at each."""
     stream = own.setting.data.applicants(64, own.setting.seeds)
     return (own.arriving(stream.next, time_step) for time_step in itertools.count(1))
 
 
+def stacked(people: list[People], name: str) -> Tensor:
+    return torch.stack([getattr(one, name) for one in people])
+
+
 def test_extents_of_the_courses(credit: PreparedData) -> None:
-    linear = drift(credit, [0], course=Course.linear, start=20, time_steps=100, advantaged=0.1)
-    assert [linear.extent(t) for t in (0, 20, 21, 60, 100)] == pytest.approx([0, 0, 1 / 80, 0.5, 1])
-    step = drift(credit, [0], course=Course.step, start=20, advantaged=0.1)
-    assert [step.extent(t) for t in (0, 19, 20, 21, 100)] == [0, 0, 1, 1, 1]
-    seasonal = drift(credit, [0], course=Course.seasonal, start=20, period=40, advantaged=0.1)
-    expected = [0, 0, 0, 0.5, 1, 0.5, 0, 1]
-    assert [seasonal.extent(t) for t in (0, 10, 20, 30, 40, 50, 60, 80)] == pytest.approx(expected, abs=1e-12)
+    courses: dict[str, dict[int, float]] = {
+        "linear": {0: 0, 20: 0, 21: 1 / 80, 60: 0.5, 100: 1},
+        "step": {0: 0, 19: 0, 20: 1, 21: 1, 100: 1},
+        "seasonal": {0: 0, 10: 0, 20: 0, 30: 0.5, 40: 1, 50: 0.5, 60: 0, 80: 1},
+    }
+    for course, expected in courses.items():
+        own = drift(credit, "start=20", "period=40", "label.advantaged=0.1", course=course)
+        assert [own.extent(t) for t in expected] == pytest.approx([*expected.values()], abs=1e-12)
 
 
 @pytest.mark.whole
@@ -77,24 +69,23 @@ def test_extents_of_the_courses(credit: PreparedData) -> None:
 def test_applicants_and_evaluation_people_are_the_training_rows_weighted(
     name: str, data: PreparedData
 ) -> None:
-    slopes, share, seeds = SLOPES[name], 0.35, list(range(10))
-    own = drift(data, seeds, advantaged_share=share, features=slopes)
-    blocks = list(itertools.islice(arriving(own), 60))
-    x = torch.stack([people.x for people in blocks]).flatten(0, 2)
-    s = torch.stack([people.s for people in blocks]).flatten()
+    slopes = SLOPES[name]
+    share = 0.35
+    own = drift(data, f"advantaged_share={share}", f"features={slopes}".replace("'", ""), seeds=10)
+    blocks = [*itertools.islice(arriving(own), 60)]
+    x = stacked(blocks, "x").flatten(0, 2)
+    s = stacked(blocks, "s").flatten()
     # Of a generator, the population is a fresh sample of it.
-    population = data.train
-    if data.draw is not None:
-        fresh = data.applicants(100_000, [99]).next()
-        population = People(fresh.x[0], fresh.s[0], fresh.label[0])
-    weight = torch.from_numpy(weights(data, population, slopes, share))
-    weight = weight / weight.sum()
+    fresh = data.draw is not None
+    population = data.applicants(100_000, [99]).next().replicate(0) if fresh else data.train
+    weight = weights(data, population, slopes, share)
     expected_share = weight[population.s > 0].sum().item()
     assert expected_share == pytest.approx(share, abs=0.02)  # the training rows of a generator are a sample
-    assert close((s > 0).double().mean(), expected_share, share_error(share, len(s)) + 1e-3)
+    assert close((s > 0).double().mean(), expected_share, (share * (1 - share) / len(s)) ** 0.5 + 1e-3)
     moved_far = False
     for group in (1.0, -1.0):
-        members, theirs = population.s == group, x[s == group].double()
+        members = population.s == group
+        theirs = x[s == group].double()
         of_group = (weight[members] / weight[members].sum()).unsqueeze(1)
         values = population.x[members].double()
         mean = (of_group * values).sum(0)
@@ -103,60 +94,49 @@ def test_applicants_and_evaluation_people_are_the_training_rows_weighted(
         moved_far |= not close(theirs.mean(0), values.mean(0), spread / len(theirs) ** 0.5, 10.0)
     assert moved_far
 
-    tested, people = own.evaluated(data.test, 1), data.test
-    weight = torch.from_numpy(weights(data, people, slopes, share))
-    weight = weight / weight.sum()
+    tested = own.evaluated(data.test, 1)
+    people = data.test
+    weight = weights(data, people, slopes, share)
     n = len(people)
     assert len(tested) == n
-    assert (tested.s > 0).double().mean().item() == pytest.approx(
-        weight[people.s > 0].sum().item(), abs=4 / n**0.5 * 0.5
-    )
+    assert close((tested.s > 0).double().mean(), weight[people.s > 0].sum(), 0.5 / n**0.5, 4.0)
     expected = (weight.unsqueeze(1) * people.x.double()).sum(0)
     assert close(tested.x.double().mean(0), expected, tested.x.double().std(0) / n**0.5)
 
 
 @DATA
 def test_labels_move_for_a_group_and_the_known_probability_with_them(name: str, data: PreparedData) -> None:
-    seeds = [0, 1, 2, 3]
-    own = drift(data, seeds, advantaged=-0.5, disadvantaged=0.4, course=Course.linear)
-    still = data.applicants(64, seeds)
-    at_rest, moved = [still.next() for _ in range(100)], list(itertools.islice(arriving(own), 100))
-    before, after = (torch.stack([one.label for one in blocks[50:]]) for blocks in (at_rest, moved))
-    x, of_drift = (torch.stack([one.x for one in blocks]) for blocks in (at_rest, moved))
-    assert torch.equal(x, of_drift)
-    s = torch.stack([one.s for one in moved[50:]])
-    assert (after <= before)[s > 0].all()
-    assert (after >= before)[s < 0].all()
-    extent = torch.tensor([own.extent(t) for t in range(51, 101)])[:, None, None].expand_as(s)
-    for group, label, rate in ((1.0, 1.0, 0.5), (-1.0, 0.0, 0.4)):
-        of = (s == group) & (before == label)
-        chance = (extent * rate)[of].double()
-        error = (chance * (1 - chance)).sum().sqrt()
-        assert close((after != before)[of].double().sum(), chance.sum(), error)
-    for time_step in (51, 75, 100):
-        p = own.probability(before[time_step - 51], s[time_step - 51], time_step)
-        expected = torch.where(
-            s[time_step - 51] > 0,
-            before[time_step - 51] * (1 - 0.5 * time_step / 100),
-            before[time_step - 51] + (1 - before[time_step - 51]) * 0.4 * time_step / 100,
-        )
-        torch.testing.assert_close(p, expected)
+    own = drift(data, "label={advantaged: -0.5, disadvantaged: 0.4}", course="linear", seeds=4)
+    still = data.applicants(64, range(4))
+    at_rest = [still.next() for _ in range(100)]
+    moved = [*itertools.islice(arriving(own), 100)]
+    assert torch.equal(stacked(at_rest, "x"), stacked(moved, "x"))
+    s, before, after = (stacked(*of) for of in ((moved, "s"), (at_rest, "label"), (moved, "label")))
+    extent = torch.arange(1, 101)[:, None, None] / 100
+    expected = torch.where(s > 0, before * (1 - 0.5 * extent), before + (1 - before) * 0.4 * extent)
+    found = torch.stack([own.probability(p, *of) for p, *of in zip(before, s, range(1, 101), strict=True)])
+    torch.testing.assert_close(found, expected)
+    certain = (expected == 0) | (expected == 1)
+    assert torch.equal(after[certain], expected[certain])
+    for group in (1.0, -1.0):
+        p, label = (of[~certain & (s == group)].double() for of in (expected, after))
+        assert close(label.sum(), p.sum(), (p * (1 - p)).sum().sqrt())
 
 
 def test_the_probability_is_the_share_of_labels_of_the_evaluation_people(fico: PreparedData) -> None:
-    own, people = drift(fico, [0], advantaged=-0.3, disadvantaged=0.6), fico.test
+    own = drift(fico, "label={advantaged: -0.3, disadvantaged: 0.6}")
+    people = fico.test
     moved = own.evaluated(people, 5)
     assert torch.equal(moved.x, people.x)
     for group in (1.0, -1.0):
         p = own.probability(people.label, people.s, 5)[people.s == group].double()
-        error = (p * (1 - p)).sum().sqrt()
-        assert close(moved.label[people.s == group].double().sum(), p.sum(), error)
-    assert torch.equal(own.evaluated(people, 5).label, own.evaluated(people, 60).label)
+        assert close(moved.label[people.s == group].double().sum(), p.sum(), (p * (1 - p)).sum().sqrt())
+    assert torch.equal(moved.label, own.evaluated(people, 60).label)
 
 
 def test_ground_truth_and_counterfactuals_of_a_person_stay_with_them(synthetic: PreparedData) -> None:
-    own = drift(synthetic, [0, 1], advantaged_share=0.8, advantaged=-1.0, features={"GPA": 0.5})
-    people = next(arriving(own))
+    words = "advantaged_share=0.8", "label.advantaged=-1.0", "features={GPA: 0.5}"
+    people = next(arriving(drift(synthetic, *words, seeds=2)))
     assert (people.label[people.s > 0] == 0).all()
     assert people.ground_truth is not None
     assert people.counterfactual_x is not None
@@ -168,11 +148,12 @@ def test_ground_truth_and_counterfactuals_of_a_person_stay_with_them(synthetic: 
 
 
 def test_before_the_start_nothing_moves(fico: PreparedData) -> None:
-    own = drift(fico, [0], start=10, advantaged_share=0.9, advantaged=-1.0)
+    own = drift(fico, "start=10", "advantaged_share=0.9", "label.advantaged=-1.0")
     stream = arriving(own)
     still = fico.applicants(64, [0])
     for _ in range(9):
-        early, at_rest = next(stream), still.next()
+        early = next(stream)
+        at_rest = still.next()
         assert torch.equal(early.x, at_rest.x)
         assert torch.equal(early.label, at_rest.label)
         assert early.label[early.s > 0].mean() > 0.4
@@ -183,18 +164,18 @@ def test_before_the_start_nothing_moves(fico: PreparedData) -> None:
 
 
 def test_impossible_drifts_are_refused(credit: PreparedData) -> None:
-    with pytest.raises(FairAllError, match=r"world.drift.features=agee is not possible"):
-        drift(credit, [0], features={"agee": 0.5})
-    with pytest.raises(FairAllError, match="times as frequent as before, and 100 is the most"):
-        drift(credit, [0], features={"age": 5.0, "credit_amount": 5.0})
-    alone = credit.train.rows((credit.train.s > 0).nonzero().squeeze(1))
-    with pytest.raises(FairAllError, match=r"world.drift: all training rows are of one group"):
-        drift(replace(credit, train=alone), [0], advantaged_share=0.5)
+    alone = replace(credit, train=credit.train.rows((credit.train.s > 0).nonzero().squeeze(1)))
+    for data, word, told in (
+        (credit, "features={agee: 0.5}", r"world.drift.features=agee is not possible"),
+        (credit, "features={age: 5, credit_amount: 5}", "times as frequent as before, and 100 is the most"),
+        (alone, "advantaged_share=0.5", r"world.drift: all training rows are of one group"),
+    ):
+        with pytest.raises(FairAllError, match=told):
+            drift(data, word)
 
 
 def test_a_drift_after_the_end_has_a_note(credit: PreparedData) -> None:
-    assert drift(credit, [0], start=99, advantaged=0.1).notes(drawn=True) == []
-    for start in (100, 300):
-        (note,) = drift(credit, [0], start=start, advantaged=0.1).notes(drawn=True)
-        assert f"before time step {start} (world.drift.start)" in note
-    assert math.isclose(drift(credit, [0], start=100, advantaged=0.1).extent(100), 1.0)
+    for start, noted in ((99, False), (100, True), (300, True)):
+        notes = drift(credit, f"start={start}", "label.advantaged=0.1").notes(drawn=True)
+        told = [f"nothing drifts before time step {start} (world.drift.start)"] * noted
+        assert [note.partition(", and")[0] for note in notes] == told

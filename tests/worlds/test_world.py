@@ -11,15 +11,15 @@ from torch import Tensor
 
 from fairall.config.compose import checked
 from fairall.config.compose import compose_config as composed
-from fairall.config.schema import Config
-from fairall.data.people import Decided, Decisions
+from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.models.fairlog import FairLog
 from fairall.models.learner import Setting
+from fairall.online.loop import OnlineLearning
 from fairall.worlds.world import World
 from tests.conftest import ComposeConfig, assert_resumed_alike, run_online
-from tests.worlds.conftest import ALL_PARTS, Fixed, close, online
+from tests.worlds.conftest import ALL_PARTS, Fixed, close, lived, online
 
 COST = 0.4
 # Of `top`, about as many places as the policy wants people: with fewer, some weights are very large.
@@ -55,34 +55,33 @@ class Summing(Fixed):
     ("name", "parts"), [*(("fico", part) for part in PARTS), ("synthetic", "feedback"), ("synthetic", "all")]
 )
 def test_weighted_sums_are_those_of_all_applicants(
-    name: str, parts: str, request: pytest.FixtureRequest, compose_config: ComposeConfig
+    parts: str, data: PreparedData, name: str, compose_config: ComposeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, seeds, learner = request.getfixturevalue(name), list(range(100, 140)), Summing()
+    learner = Summing()
     config = compose_config(f"dataset={name}", "schedule.time_steps=50", *PARTS[parts])
-    process = online(learner, config, data, seeds)
+    process = online(learner, config, data, [*range(100, 140)])
     applicants: list[bytes] = []
-    admitted = process.world.next
+    arriving = process.world.next
 
-    def noted() -> Any:
-        people = admitted()
+    def noted() -> People:
+        people = arriving()
         applicants.append(people.x.numpy().tobytes())
         return people
 
-    process.world.next = noted  # type: ignore[method-assign]
+    monkeypatch.setattr(process.world, "next", noted)
     history = run_online(process, 50)  # of 40 seeds: 2,000 time steps
     labels = history.observed.get("revealed_label", history.label)
     of_day = {x: (label - COST).sum(1) for x, label in zip(applicants, labels, strict=True)}
     assert len(of_day) == 50
     assert learner.sums.keys() <= of_day.keys()
     assert len(learner.sums) >= 35
-    number = torch.stack([weights - 64.0 for weights, _ in learner.sums.values()])
-    gain = torch.stack([own - of_day[x] for x, (_, own) in learner.sums.items()])
-    for error in (number, gain):
-        mean, standard_error = error.mean(), error.std() / error.numel() ** 0.5
+    errors = [(weights - 64.0, own - of_day[x]) for x, (weights, own) in learner.sums.items()]
+    for error in map(torch.stack, zip(*errors, strict=True)):
+        mean = error.mean()
+        standard_error = error.std() / error.numel() ** 0.5
         assert close(mean, 0.0, standard_error), f"{mean:.3f} ± {standard_error:.3f}"
         assert standard_error < 1.0
-    shown = history.accepted.float().mean()
-    assert 0.05 < shown < 0.7
+    assert 0.05 < history.accepted.float().mean() < 0.7
 
 
 def test_a_world_without_parts_hands_everything_through(
@@ -90,74 +89,64 @@ def test_a_world_without_parts_hands_everything_through(
 ) -> None:
     world = World.of(compose_config("dataset=synthetic"), synthetic, [0, 1])
     assert (world.parts, world.measures, world.moves, world.capacity) == ({}, (), False, None)
-    people, still = world.next(), synthetic.applicants(64, [0, 1]).next()
+    people = world.next()
+    still = synthetic.applicants(64, [0, 1]).next()
     assert torch.equal(people.x, still.x)
     wanted = Decisions(torch.full((2, 64), 0.5), torch.rand(2, 64) < 0.5)
     assert world.admit(people, wanted) is wanted
     (decided,) = world.reveal(people, wanted)
-    for name, values in vars(Decided.reveal(people, wanted.propensity, wanted.accepted)).items():
-        assert torch.equal(getattr(decided, name), values)
+    torch.testing.assert_close(
+        vars(decided), vars(Decided.reveal(people, wanted.propensity, wanted.accepted))
+    )
     assert world.evaluated(synthetic.test) is synthetic.test
     p = torch.rand(3)
     assert world.probability(p, torch.ones(3), 5) is p
-    assert world.observed() == {}
-    assert world.notes(drawn=True) == []
-    assert world.state_dict()["parts"] == {}
+    assert (world.observed(), world.notes(drawn=True)) == ({}, [])
 
 
-def small(compose_config: ComposeConfig, *words: str) -> Config:
-    return compose_config(
-        "preset=quick",
-        "dataset=fico",
-        "model=fairlog",
-        "schedule.time_steps=20",
-        "schedule.applicants=48",
-        "world.drift.features={score: 0.5}",
-        *ALL_PARTS,
-        *words,
-    )
-
-
-def learning(config: Config, data: PreparedData, seeds: list[int]) -> Any:
+def small(compose_config: ComposeConfig, rule: str, data: PreparedData, seeds: list[int]) -> OnlineLearning:
+    """A method that learns in a world of all parts."""
+    words = "schedule.time_steps=20", "schedule.applicants=48", "world.drift.features={score: 0.5}"
+    fixed = "preset=quick", "dataset=fico", "model=fairlog", f"world.capacity.rule={rule}"
+    config = compose_config(*fixed, *words, *ALL_PARTS)
     learner = FairLog(
         config.model, Setting(data.schema, config.cost.value, seeds, config.schedule, config.protocol)
     )
     return online(learner, config, data, seeds)
 
 
-RECORDED = ("s", "label", "accepted", "counted", "propensity")
-
-
 @pytest.mark.parametrize("rule", ["lottery", "top"])
 def test_going_on_from_a_saved_state_changes_nothing(
     rule: str, fico: PreparedData, compose_config: ComposeConfig
 ) -> None:
-    config = small(compose_config, f"world.capacity.rule={rule}")
-    whole, resumed = (learning(config, fico, [0, 1, 2]) for _ in range(2))
+    whole, resumed = (small(compose_config, rule, fico, [0, 1, 2]) for _ in range(2))
     assert [*whole.world.parts] == ["feedback", "drift", "capacity", "noise", "delay"]
     assert_resumed_alike(whole, resumed, 10, 20)
-    assert whole.world.parts["delay"].waiting
+    states = [process.world.state_dict() for process in (whole, resumed)]
+    torch.testing.assert_close(*states, rtol=0, atol=0)
+    parts: Any = whole.world.parts
+    assert parts["delay"].waiting
+    assert (parts["capacity"].counts[:2] > 0).all()
+    for drawn in (True, False):
+        assert whole.world.notes(drawn=drawn) == resumed.world.notes(drawn=drawn)
+        assert whole.world.warnings(drawn=drawn) == resumed.world.warnings(drawn=drawn)
     assert {*whole.history.observed} == {"revealed_label", "censored", "places", "group_score"}
     assert all(len(values) == 20 for values in whole.history.observed.values())
-    people: Any = [process.world.parts["feedback"].people for process in (whole, resumed)]
-    assert torch.equal(*people)
+    again = whole.world.at_first().next()
+    assert torch.equal(again.s, whole.history.s[0])
 
 
 def test_a_seed_alone_is_as_among_others(fico: PreparedData, compose_config: ComposeConfig) -> None:
-    config = small(compose_config)
-    together, alone = (learning(config, fico, seeds) for seeds in ([0, 1, 2], [1]))
-    run_online(together, 20)
-    run_online(alone, 20)
-    for name in RECORDED:
-        for both, one in zip(getattr(together.history, name), getattr(alone.history, name), strict=True):
-            torch.testing.assert_close(both[1:2], one, rtol=1e-4, atol=1e-5)
-    for name, values in together.history.observed.items():
-        for both, one in zip(values, alone.history.observed[name], strict=True):
-            torch.testing.assert_close(both[1:2], one)
-    for name, values in alone.history.measures.items():
-        torch.testing.assert_close(
-            together.history.measures[name][:, 1:2], values, rtol=1e-3, atol=1e-4, equal_nan=True
-        )
+    together, alone = (
+        run_online(small(compose_config, "lottery", fico, seeds), 20) for seeds in ([0, 1, 2], [1])
+    )
+    for mine, of_all in ((alone.steps, together.steps), (alone.further, together.further)):
+        for name, values in mine.read().items():
+            both = of_all.read()[name][:, 1:2]
+            torch.testing.assert_close(both, values, rtol=1e-4, atol=1e-5)
+    for name, values in alone.measures.items():
+        both = together.measures[name][:, 1:2]
+        torch.testing.assert_close(both, values, rtol=1e-3, atol=1e-4, equal_nan=True)
 
 
 OWN = """\
@@ -214,8 +203,7 @@ def test_a_part_of_ones_own_acts_after_the_others_and_is_resumed(fico: PreparedD
     closed: Any = [process.world.parts["strike"] for process in (whole, resumed)]
     assert closed[0].closed == closed[1].closed
     assert closed[0].closed == pytest.approx(0.25 * 25 * 2 * 64, rel=0.1)
-    without = checked(composed("dataset=fico", "world.capacity.number=30"))
-    plainly = run_online(online(Fixed(), without, fico, [0, 1]), 1)
+    plainly = lived(checked(composed(*words[:2])), fico, 1)[1]
     torch.testing.assert_close(whole.history.propensity[0], 0.75 * plainly.propensity[0])
 
 
@@ -248,11 +236,5 @@ def test_the_part_of_the_documentation_takes_everybody_on_strike(
     (word,) = re.findall(r"'(world\.strike=.*)'$", page, re.MULTILINE)
     (tmp_path / "strike.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
-    config = checked(composed("dataset=fico", word))
-    world = World.of(config, fico, [0, 1])
-    days = []
-    for _ in range(10):
-        people = world.next()
-        wanted = Decisions(torch.full_like(people.s, 0.5), torch.ones_like(people.s, dtype=torch.bool))
-        days.append(bool(world.admit(people, wanted).accepted.any()))
-    assert days == 2 * [True, True, True, True, False]
+    accepted = lived(checked(composed("dataset=fico", word)), fico, 10)[1].accepted
+    assert accepted.flatten(1).any(1).tolist() == 2 * [True, True, True, True, False]
