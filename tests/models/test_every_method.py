@@ -18,7 +18,6 @@ from tests.models.conftest import propensities, someone, taught
 MakeLearner = Callable[[list[int]], Learner]
 METHODS = [
     *(f"model=fairall_I_II model.policy={policy}" for policy in ("z_dec", "z_label", "z_clf", "clf", "dec")),
-    "model=fairall_II protocol=text",
     "model=fairall_II protocol=published_code",
     "model=fairlab_I_II",
     "model=fairlab_I_II protocol=published_code",

@@ -302,7 +302,7 @@ def test_the_latent_is_less_dependent_on_three_groups_where_the_vae_sees_them() 
             return Unlabelled(of.x, of.s if seen else torch.zeros_like(of.s))
 
         task = Phase1Task(
-            as_seen(people), as_seen(held_out), schema(3), [0], 2, [16], True, 1.0, config, epochs=40
+            as_seen(people), as_seen(held_out), schema(3), [0], 2, [16], True, config, epochs=40
         )
         vae, _ = train_phase1(task, progress=lambda **_: None, checkpoint=no_checkpoint())
         read = [
