@@ -94,9 +94,9 @@ def test_loss_is_its_definition_on_the_same_noise(
             strict=True,
         )
         logit = learner.model.classify(others.x, others.s)
-        good, both = torch.sigmoid(logit), (torch.stack(values, 2) for values in (locs, scales))
+        good, loc, scale = torch.sigmoid(logit), torch.stack(locs, 2), torch.stack(scales, 2)
         unlabelled = (1 - good) * likelihoods[0] + good * likelihoods[1]
-        unlabelled = unlabelled - 0.7 * MIXTURE_KL[kl_term](logit, *both, noise)
+        unlabelled = unlabelled - 0.7 * MIXTURE_KL[kl_term](logit, loc, scale, noise)
     expected = 4.0 * risk - (log_p - 0.7 * kl).mean() - unlabelled.mean()
     assert measured == pytest.approx(expected.item(), rel=1e-5)
 
