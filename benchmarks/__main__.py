@@ -28,7 +28,7 @@ since every measurement has a process and a folder of its own. Raw files are loo
   python -m benchmarks run model=fairlog,fairall_II dataset=credit seeds=1,10
   python -m benchmarks run --axes seeds people      growth of a small run with one size at a time
   python -m benchmarks compare main . model=fairlog dataset=credit
-  python -m benchmarks probe model=fairall_I_II dataset=credit protocol=text
+  python -m benchmarks probe model=fairall_I_II dataset=credit protocol=published_code
   python -m benchmarks tables --rows 100000 --columns 300
   python -m benchmarks evaluate --rows 100000 --columns 300
   python -m benchmarks live --rows 100000 --columns 10

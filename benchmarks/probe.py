@@ -177,13 +177,6 @@ def _of_training(sizes: Any) -> int:
     return 3 * _of_net(sizes) - int(sizes[0] * sizes[1])
 
 
-def _of_phase1_epoch(vectors: Any, steps: int, rate: float, order: Any, noise: Any, *rest: Any) -> int:
-    encoder, decoder = rest[4]
-    if rate == 0.0:  # losses alone
-        return order.size * (_of_net(encoder) + noise.shape[3] * _of_net(decoder))
-    return order.size * (_of_training(encoder) + 3 * noise.shape[3] * _of_net(decoder))
-
-
 def _objective(values: Any) -> Any:
     from fairall.nn.native import Objective  # imports torch, whose time is a part of the run
 
@@ -191,10 +184,12 @@ def _objective(values: Any) -> Any:
 
 
 def _of_model_epoch(*arguments: Any) -> int:
-    people, (encoder, decoder, classifier), o = arguments[5], arguments[8], _objective(arguments[9])
-    accepted = people[3]
-    rows = int(accepted.sum()) + 2 * o.unlabelled * int((~accepted).sum())
-    classified = accepted.size * _of_training(classifier) if o.trains_classifier else 0
+    order, people, (encoder, decoder, classifier) = *arguments[4:6], arguments[9]
+    o, n_known = _objective(arguments[10]), int(people[3].sum()) * len(order) // len(people[3])
+    rows = n_known + 2 * o.unlabelled * (order.size - n_known)
+    if arguments[2] == 0.0:  # losses alone
+        return rows * (_of_net(encoder) + o.n_elbo * _of_net(decoder))
+    classified = order.size * _of_training(classifier) if o.trains_classifier else 0
     return classified + rows * (_of_training(encoder) + 3 * o.n_elbo * _of_net(decoder))
 
 
@@ -211,7 +206,6 @@ COMPILED: dict[str, Callable[..., int]] = {
     "average": lambda theta, sizes, loc, scale, noise, *_: (
         noise.shape[0] * noise.shape[1] * loc.shape[2] * noise.shape[3] * _of_net(sizes)
     ),
-    "phase1_epoch": _of_phase1_epoch,
     "model_epoch": _of_model_epoch,
     "policy_epoch": _of_policy_epoch,
 }

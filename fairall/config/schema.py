@@ -176,9 +176,7 @@ class FairnessConfig(BoundConfig):
 
 # Choices of the switches of `ProtocolConfig`: docs/protocols.md says what each of them means.
 KL = Enum("KL", ["density", "cdf"])
-PolicyTarget = Enum("PolicyTarget", ["hard", "sampled"])
-PolicyLoss = Enum("PolicyLoss", ["cost_sensitive", "plain"])
-FairLogPenalty = Enum("FairLogPenalty", ["squared", "absolute", "fairtorch"])
+FairLogPenalty = Enum("FairLogPenalty", ["squared", "fairtorch"])
 FairLabWeight = Enum("FairLabWeight", ["inverse_propensity", "propensity"])
 FairLabClassifier = Enum("FairLabClassifier", ["trained", "untrained"])
 NoiseKind = Enum("NoiseKind", ["stratified", "independent"])
@@ -187,7 +185,6 @@ NetInputs = Enum("NetInputs", ["by_method", "codes", "centred", "standardised", 
 DecisionLuck = Enum("DecisionLuck", ["fresh", "fixed"])
 FairLogMinibatches = Enum("FairLogMinibatches", ["all", "labelled"])
 EffectiveDecisions = Enum("EffectiveDecisions", ["taken", "decided_again"])
-WeightGain = Enum("WeightGain", ["relu", "one"])
 VaeStart = Enum("VaeStart", ["group_blind", "random"])
 LatentFrame = Enum("LatentFrame", ["matched", "as_learnt"])
 
@@ -196,15 +193,12 @@ LatentFrame = Enum("LatentFrame", ["matched", "as_learnt"])
 class ProtocolConfig:
     """Switches for differences between the paper's text, the authors' code and this one, and guards.
 
-    docs/protocols.md describes each and its effect. `classifier_in_unlabelled_elbo`: whether the unlabelled
-    ELBO trains the classifier (equations 2, 4). `text` and `published_code` are what these switches can give
-    of the two; the page lists what they cannot. `max_ips_weight`: bound of 1/π in losses, None for none.
+    docs/protocols.md describes each and its effect. `published_code` is what these switches can give of the
+    authors' code; the page lists what they cannot. `max_ips_weight`: bound of 1/π in losses, None for none.
     """
 
     name: str = MISSING
     kl: KL = MISSING
-    policy_target: PolicyTarget = MISSING
-    policy_loss: PolicyLoss = MISSING
     fairlog_penalty: FairLogPenalty = MISSING
     fairlog_minibatches: FairLogMinibatches = MISSING
     fairlab_weight: FairLabWeight = MISSING
@@ -213,8 +207,6 @@ class ProtocolConfig:
     scaler: ScalerRows = MISSING
     decision_luck: DecisionLuck = MISSING
     effective: EffectiveDecisions = MISSING
-    classifier_in_unlabelled_elbo: bool = MISSING
-    weight_gain: WeightGain = MISSING
     vae_start: VaeStart = MISSING
     latent_frame: LatentFrame = MISSING
     noise: NoiseKind = MISSING

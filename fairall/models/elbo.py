@@ -7,7 +7,6 @@ equations leave out and its appendix D.2 selects.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -64,35 +63,28 @@ def phase1_elbo(vae: ConditionalVAE, x: Tensor, s: Tensor, noise: Tensor, *, bet
 
     Arguments as for `elbo_terms`; shape (E,), in nats per person.
     """
-    log_likelihood, loc, scale = elbo_terms(vae, x, s, noise)
-    return log_likelihood.mean(-1) - beta * gaussian_kl(loc, scale).mean(-1)
+    return elbo(elbo_terms(vae, x, s, noise), beta=beta).mean(-1)
 
 
-def labelled_elbo(terms: ElboTerms, mean: Callable[[Tensor], Tensor], *, beta: float) -> Tensor:
-    """L = E_q[log p(x | z, s) + log p(ũ | z, s, d = 1)] − β·KL(q(z | x, s, ũ) ‖ p(z)) (eq. 3).
+def elbo(terms: ElboTerms, *, beta: float) -> Tensor:
+    """E_q[log p(x | z, s) + d·log p(ũ | z, s, d = 1)] − β·KL(q(z | x, s, ũ) ‖ p(z)), shape (E, B), in nats.
 
-    The terms are of B people with their labels ũ and d = 1, the mean over people is of (E, B) to (E,).
+    Averaged over people with their labels ũ and d = 1 this is L (eq. 3).
     """
-    return mean(terms.log_likelihood) - beta * mean(gaussian_kl(terms.loc, terms.scale))
+    return terms.log_likelihood - beta * gaussian_kl(terms.loc, terms.scale)
 
 
 def unlabelled_elbo(
-    terms: ElboTerms,
-    logit: Tensor,
-    noise: Tensor,
-    mean: Callable[[Tensor], Tensor],
-    *,
-    beta: float,
-    kl: KL = KL.density,
+    terms: ElboTerms, logit: Tensor, noise: Tensor, *, beta: float, kl: KL = KL.density
 ) -> Tensor:
-    """U = Σ_ũ q(ũ | x, s)·E_q[log p(x | z, s)] − β·KL(Σ_ũ q(ũ | x, s)·q(z | x, s, ũ) ‖ p(z)) (eq. 4).
+    """Σ_ũ q(ũ | x, s)·E_q[log p(x | z, s)] − β·KL(Σ_ũ q(ũ | x, s)·q(z | x, s, ũ) ‖ p(z)), shape (E, B).
 
-    The terms are of B people with d = 0, each with ũ = 0 and then with ũ = 1, 2·B rows. `logit` and `noise`
-    are those of `mixture_kl`, the mean is as for `labelled_elbo`.
+    Averaged over people this is U (eq. 4). The terms are of B people with d = 0, each with ũ = 0 and then
+    with ũ = 1, 2·B rows. `logit` and `noise` are those of `mixture_kl`.
     """
     log_likelihood, loc, scale = (rows.unflatten(1, (-1, 2)) for rows in terms)
     expected = (imputation(logit) * log_likelihood).sum(-1)
-    return mean(expected) - beta * mean(MIXTURE_KL[kl](logit, loc, scale, noise))
+    return expected - beta * MIXTURE_KL[kl](logit, loc, scale, noise)
 
 
 def imputation(logit: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from fairall.config.checks import at_least
 from fairall.data.people import Decided, take
-from fairall.models.elbo import ElboTerms, elbo_terms, labelled_elbo, unlabelled_elbo
+from fairall.models.elbo import ElboTerms, elbo, elbo_terms, unlabelled_elbo
 from fairall.models.latent_learner import LatentConfig, LatentLearner
 from fairall.models.objectives import PackedRows, classification_risk
 from fairall.nn.native import Objective
@@ -39,14 +39,12 @@ class FairAll(LatentLearner):
         config, protocol = self.config, self.setting.protocol
         labelled, unlabelled = PackedRows.of(batch.accepted), PackedRows.of(~batch.accepted)
         classified = self.model.classify(batch.x, batch.s, self.noise)
-        logit = take(classified, unlabelled.rows)
-        if not protocol.classifier_in_unlabelled_elbo:
-            logit = logit.detach()
+        logit = take(classified, unlabelled.rows).detach()
         known, imputed, kl_noise = self._terms(batch, labelled, unlabelled)
         return (
             config.alpha * classification_risk(classified, batch, self.setting)
-            - labelled_elbo(known, labelled.mean, beta=config.beta)
-            - unlabelled_elbo(imputed, logit, kl_noise, unlabelled.mean, beta=config.beta, kl=protocol.kl)
+            - labelled.mean(elbo(known, beta=config.beta))
+            - unlabelled.mean(unlabelled_elbo(imputed, logit, kl_noise, beta=config.beta, kl=protocol.kl))
         )
 
     def objective(self) -> Objective:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from fairall.config.schema import FairLabClassifier, FairLabWeight
 from fairall.data.people import Decided, take
-from fairall.models.elbo import elbo_terms, labelled_elbo
+from fairall.models.elbo import elbo, elbo_terms
 from fairall.models.latent_learner import LatentConfig, LatentLearner
 from fairall.models.objectives import PackedRows, classification_risk, ips_weight
 from fairall.nn.native import Objective
@@ -37,13 +37,11 @@ class FairLab(LatentLearner):
             labelled.rows.shape[1], config.latent_size, config.elbo_samples, counts=labelled.counts
         )
         terms = elbo_terms(self.model.vae, x, s, noise, label)
-        return config.alpha * risk - labelled_elbo(
-            terms, lambda values: (weight * values).sum(-1), beta=config.beta
-        )
+        return config.alpha * risk - (weight * elbo(terms, beta=config.beta)).sum(-1)
 
     def objective(self) -> Objective:
         """The loss in numbers."""
-        return self._objective(unlabelled=False, trains_classifier=self.trains_classifier, n_kl=0)
+        return self._objective(trains_classifier=self.trains_classifier)
 
     def elbo_weight(self, batch: Decided) -> Tensor:
         """Weight of labelled people in L, shape (E, B)."""

@@ -92,8 +92,6 @@ def gap_of_groups(accepts: Tensor, group: Tensor) -> Tensor:
 PENALTIES: dict[FairLogPenalty, Callable[[Tensor, Tensor, float], Tensor]] = {
     # ½·(λ·DPU)²: that of `fairtorch` for groups of equal size, and independent of their sizes.
     FairLogPenalty.squared: lambda gap, share, lambda_: 0.5 * (lambda_ * gap).square(),
-    # λ·DPU (eq. 19).
-    FairLogPenalty.absolute: lambda gap, share, lambda_: lambda_ * gap,
     # 2·(λ·p(S = +1)·DPU)², as computed by `fairtorch` in the authors' code.
     FairLogPenalty.fairtorch: lambda gap, share, lambda_: 2.0 * (lambda_ * share * gap).square(),
 }

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fairall.config.checks import at_least, below_one, even, hidden_sizes, not_negative, one_of, positive
-from fairall.config.schema import KL, LatentFrame, ModelConfig, NoiseKind, PolicyLoss, PolicyTarget
+from fairall.config.schema import KL, LatentFrame, ModelConfig, NoiseKind
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.display.progress import ProgressCallback
@@ -26,7 +26,7 @@ from fairall.models.learner import (
 from fairall.models.memory import MEMORIES, Memory
 from fairall.models.objectives import ips_weight, train_on
 from fairall.models.phase1 import Phase1Config, Phase1Task, Unlabelled, train_phase1
-from fairall.models.policy_heads import NET_POLICIES, POLICIES, acceptance, net_loss, threshold
+from fairall.models.policy_heads import NET_POLICIES, POLICIES, acceptance, net_loss
 from fairall.models.vae import FEW, ConditionalVAE, SemiSupervisedVAE, nearest_large_groups
 from fairall.nn.adam import Adam
 from fairall.nn.native import Objective, fastest
@@ -81,7 +81,6 @@ class LatentLearner(Learner):
             self.streams,
             utility=True,
             group_blind=setting.group_blind,
-            gain=setting.gain,
         )
 
         def net(n_in: int) -> StackedMLP:
@@ -91,7 +90,9 @@ class LatentLearner(Learner):
         # The policy takes the classifier's architecture (appendix D.4).
         self.model = SemiSupervisedVAE(vae, net(vae.inputs.size_with_s))
         self.policy_net = net(config.latent_size) if config.policy in NET_POLICIES else None
-        self.rule = DecisionRule(threshold(config.policy, setting), drawn=config.decision == "sample")
+        # The decoder estimates p(ũ = 1); the targets or the loss of the other policies contain c already.
+        least = setting.cost if config.policy == "dec" else 0.5
+        self.rule = DecisionRule(least, drawn=config.decision == "sample")
         self.epochs = fastest(Phase2Epochs, self)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -111,27 +112,21 @@ class LatentLearner(Learner):
         """
         return None
 
-    def _objective(self, *, unlabelled: bool, trains_classifier: bool, n_kl: int) -> Objective:
-        """The loss with or without U and R, and K samples for the KL term of U."""
+    def _objective(self, **terms: Any) -> Objective:
+        """The loss in numbers; `terms` are the fields of `Objective` that are the method's own."""
         config, setting, protocol = self.config, self.setting, self.setting.protocol
         return Objective(
-            n_batches=setting.schedule.batches_per_epoch,
             n_elbo=config.elbo_samples,
-            n_kl=n_kl,
             alpha=float(config.alpha),
             beta=float(config.beta),
             cost=setting.cost,
             dropout=float(config.clf_dropout),
             min_scale=self.model.vae.min_scale,
-            unlabelled=unlabelled,
-            trains_classifier=trains_classifier,
-            through_classifier=protocol.classifier_in_unlabelled_elbo,
             density=protocol.kl is KL.density,
             stratified=self.noise.stratified,
             learns_labels=config.policy == "z_label",
             from_decoder=config.policy == "z_dec",
-            hard=protocol.policy_target is PolicyTarget.hard,
-            cost_sensitive=protocol.policy_loss is PolicyLoss.cost_sensitive,
+            **terms,
         )
 
     def tables(self, decided: Decided) -> tuple[Tensor, ...]:
@@ -206,7 +201,6 @@ class LatentLearner(Learner):
             latent_size=self.config.latent_size,
             vae_arch=self.config.vae_arch,
             group_blind=setting.group_blind,
-            gain=setting.gain,
             config=config.shortened(epochs, planned),
             epochs=epochs,
         )

@@ -19,7 +19,6 @@ from fairall.config.schema import (
     ProtocolConfig,
     ScheduleConfig,
     VaeStart,
-    WeightGain,
 )
 from fairall.data.amounts import Amounts
 from fairall.data.features import Schema
@@ -52,7 +51,10 @@ class Setting:
         schedule: numbers of epochs, steps and applicants.
         protocol: choices where the paper's text and the authors' code differ.
         amounts: gain and loss of each person, in place of `cost`; None where all have the same.
+        gain: factor of the initial weights of nets.
     """
+
+    gain: ClassVar[float] = RELU_GAIN
 
     schema: Schema
     cost: float
@@ -71,11 +73,6 @@ class Setting:
             return torch.ones((), dtype=torch.float64), torch.tensor(self.cost, dtype=torch.float64)
         stake, cost = self.amounts(x)
         return stake / self.amounts.unit, cost
-
-    @property
-    def gain(self) -> float:
-        """Gain of the initial weights of nets."""
-        return RELU_GAIN if self.protocol.weight_gain is WeightGain.relu else 1.0
 
     @property
     def group_blind(self) -> bool:

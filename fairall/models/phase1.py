@@ -118,7 +118,6 @@ class Phase1Task:
     latent_size: int
     vae_arch: Sequence[int]
     group_blind: bool
-    gain: float
     config: Phase1Config
     epochs: int
 
@@ -146,7 +145,6 @@ class Phase1Task:
             streams,
             utility=False,
             group_blind=self.group_blind,
-            gain=self.gain,
         )
         vae.see_small_groups_as_others(self.pool.x, self.pool.s)
         return vae

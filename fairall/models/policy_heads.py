@@ -10,14 +10,12 @@ from __future__ import annotations
 import math
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from fairall.config.schema import PolicyLoss, PolicyTarget
 from fairall.data.people import Decided
 from fairall.models.elbo import imputation, reparameterize
 from fairall.models.learner import Setting
-from fairall.models.objectives import cost_sensitive_cross_entropy, ips_weight, masked_mean
+from fairall.models.objectives import classification_risk, cost_sensitive_cross_entropy
 from fairall.models.vae import SemiSupervisedVAE
 from fairall.nn.noise import RandomNumbers
 from fairall.nn.stacked import StackedMLP, average_probability
@@ -57,17 +55,6 @@ def acceptance(
     return q[..., 0] * accepts[..., 0] + q[..., 1] * accepts[..., 1]
 
 
-def threshold(policy: str, setting: Setting) -> float:
-    """Least probability at which a deterministic policy accepts.
-
-    The cost c where the policy estimates p(ũ = 1); ½ where its targets or its loss contain c.
-    """
-    plain = setting.protocol.policy_loss is PolicyLoss.plain
-    drawn = setting.protocol.policy_target is PolicyTarget.sampled
-    estimates = {"clf": False, "dec": True, "z_label": plain}.get(policy, plain and drawn)
-    return setting.cost if estimates else 0.5
-
-
 def net_loss(
     policy: str,
     model: SemiSupervisedVAE,
@@ -76,45 +63,26 @@ def net_loss(
     noise: RandomNumbers,
     setting: Setting,
 ) -> Tensor:
-    """Cross-entropy of π^Z with its targets, weighted, averaged over the rows to learn from, shape (E,)."""
+    """Cost-sensitive cross-entropy of π^Z with what it is to decide, shape (E,).
+
+    `z_label` learns the labels of the accepted, weighted by 1/π; `z_clf` and `z_dec` learn from everybody
+    whether the classifier's or the decoder's estimate of p(ũ = 1) is at least c.
+    """
     with torch.no_grad():
         z = model.draw_latent(batch, noise)
-        target, weight, rows = net_targets(policy, model, batch, z, noise, setting)
     logit = net(model.vae.framed(z, batch.s), noise).squeeze(-1)
-    if setting.protocol.policy_loss is PolicyLoss.cost_sensitive:
-        loss = cost_sensitive_cross_entropy(logit, target, setting.cost)
-    else:
-        loss = F.binary_cross_entropy_with_logits(logit, target, reduction="none")
-    return masked_mean(loss * weight, rows)
-
-
-def net_targets(
-    policy: str,
-    model: SemiSupervisedVAE,
-    batch: Decided,
-    z: Tensor,
-    noise: RandomNumbers,
-    setting: Setting,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Targets of π^Z for latents z (E, B, Z) in learnt axes.
-
-    `z_label` learns the labels of the accepted, weighted by 1/π; `z_clf` and `z_dec` learn for all applicants
-    from the classifier's or the decoder's estimate of p(ũ = 1), which is thresholded at c, or drawn from.
-
-    Returns:
-        Decisions to learn, their weights, and a mask of the rows to learn from, each of shape (E, B).
-    """
-    protocol, cost = setting.protocol, setting.cost
     if policy == "z_label":
-        weight = ips_weight(batch.propensity, batch.accepted, protocol.max_ips_weight)
-        return batch.label, weight, batch.accepted
+        return classification_risk(logit, batch, setting)
+    target = net_target(policy, model, batch, z, setting.cost)
+    return cost_sensitive_cross_entropy(logit, target, setting.cost).mean(-1)
+
+
+@torch.no_grad()
+def net_target(policy: str, model: SemiSupervisedVAE, batch: Decided, z: Tensor, cost: float) -> Tensor:
+    """The decisions that `z_clf` or `z_dec` learns for latents z (E, B, Z) in learnt axes, shape (E, B)."""
     if policy == "z_clf":
         # The classifier's loss weighs labels by c and 1 − c; the shift of the logit undoes that.
         estimate = torch.sigmoid(model.classify(batch.x, batch.s) + math.log(cost / (1.0 - cost)))
     else:
         estimate = model.decoded_utility(z.unsqueeze(-1), batch.s, framed=False).squeeze(-1)
-    if protocol.policy_target is PolicyTarget.hard:
-        target = estimate >= cost
-    else:
-        target = noise.uniform(*estimate.shape[1:]) < estimate
-    return target.to(estimate.dtype), torch.ones_like(estimate), torch.ones_like(target)
+    return (estimate >= cost).to(estimate.dtype)

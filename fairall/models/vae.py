@@ -17,7 +17,7 @@ from fairall.data.features import FeatureInputs, Schema
 from fairall.data.people import Decided
 from fairall.nn.likelihoods import MixedLikelihood, bernoulli_log_prob
 from fairall.nn.noise import RandomNumbers
-from fairall.nn.stacked import StackedMLP, evaluated
+from fairall.nn.stacked import RELU_GAIN, StackedMLP, evaluated
 from fairall.runtime.randomness import SeedStreams
 
 FEW = 50  # people of a group: of fewer the nets learn no embedding of its own
@@ -32,7 +32,6 @@ class ConditionalVAE(nn.Module):
     Args:
         latent_size: Z.
         hidden: hidden layers of encoder and of decoder.
-        gain: gain of the initial weights, see `StackedMLP`.
         group_blind: whether the weights from s start at zero, in encoder and decoder. Both groups then start
             with the same encoding, and keep it more often than when they start with different ones.
 
@@ -57,7 +56,6 @@ class ConditionalVAE(nn.Module):
         *,
         utility: bool,
         group_blind: bool,
-        gain: float = 1.0,
     ) -> None:
         super().__init__()
         self.likelihood = MixedLikelihood(schema)
@@ -66,8 +64,8 @@ class ConditionalVAE(nn.Module):
         self.inputs = FeatureInputs(schema)
         n_s, n_groups = self.inputs.size_with_s - self.inputs.size, schema.n_groups
         n_in, n_out = self.inputs.size_with_s + n_utility, self.likelihood.n_outputs + n_utility
-        self.encoder = StackedMLP(n_in, hidden, 2 * latent_size, streams, gain=gain)
-        self.decoder = StackedMLP(latent_size + n_s, hidden, n_out, streams, gain=gain)
+        self.encoder = StackedMLP(n_in, hidden, 2 * latent_size, streams, gain=RELU_GAIN)
+        self.decoder = StackedMLP(latent_size + n_s, hidden, n_out, streams, gain=RELU_GAIN)
         if group_blind:
             for k in range(n_s):
                 self.encoder.zero_input_weights(self.inputs.size + k)

@@ -47,28 +47,24 @@ def test_one_configuration_leaves_nothing_in_the_next() -> None:
 
 
 DESIGNS = """
-name: [corrected, text, published_code]
-kl: [density, density, cdf]
-policy_target: [hard, sampled, hard]
-policy_loss: [cost_sensitive, plain, cost_sensitive]
-fairlog_penalty: [squared, absolute, fairtorch]
-fairlog_minibatches: [all, all, labelled]
-fairlab_weight: [inverse_propensity, inverse_propensity, propensity]
-fairlab_classifier: [trained, trained, untrained]
-inputs: [by_method, codes, codes]
-scaler: [training_rows, training_rows, each_file]
-decision_luck: [fresh, fresh, fixed]
-effective: [taken, taken, decided_again]
-classifier_in_unlabelled_elbo: [false, true, false]
-vae_start: [group_blind, random, random]
-latent_frame: [matched, as_learnt, as_learnt]
-noise: [stratified, independent, independent]
-weight_gain: [relu, one, relu]
-max_ips_weight: [100.0, null, null]
+name: [corrected, published_code]
+kl: [density, cdf]
+fairlog_penalty: [squared, fairtorch]
+fairlog_minibatches: [all, labelled]
+fairlab_weight: [inverse_propensity, propensity]
+fairlab_classifier: [trained, untrained]
+inputs: [by_method, codes]
+scaler: [training_rows, each_file]
+decision_luck: [fresh, fixed]
+effective: [taken, decided_again]
+vae_start: [group_blind, random]
+latent_frame: [matched, as_learnt]
+noise: [stratified, independent]
+max_ips_weight: [100.0, null]
 """
 
 
-@pytest.mark.parametrize(("i", "name"), enumerate(("corrected", "text", "published_code")))
+@pytest.mark.parametrize(("i", "name"), enumerate(("corrected", "published_code")))
 def test_protocols_are_the_designs(i: int, name: str, compose_config: ComposeConfig) -> None:
     designed = {key: values[i] for key, values in yaml.safe_load(DESIGNS).items()}
     assert plain(compose_config(f"protocol={name}").protocol) == designed
@@ -98,7 +94,7 @@ def test_command_line_beats_presets_hyperparameters_and_the_data_set(compose_con
     assert compose_config("cost=fixed", "cost.value=0.3").cost.value == 0.3
 
 
-@pytest.mark.parametrize(("protocol", "samples"), [("corrected", (20, 20)), ("text", (50, 100))])
+@pytest.mark.parametrize(("protocol", "samples"), [("corrected", (20, 20)), ("published_code", (50, 100))])
 def test_corrected_has_fewer_samples(
     protocol: str, samples: tuple[int, int], compose_config: ComposeConfig
 ) -> None:
@@ -175,7 +171,7 @@ def test_every_choice_of_a_switch_is_described() -> None:
 
 
 def test_guards_can_be_switched_whatever_the_protocol(compose_config: ComposeConfig) -> None:
-    config = compose_config("protocol=text", "protocol.max_ips_weight=9", "exploration=stuck")
+    config = compose_config("protocol=published_code", "protocol.max_ips_weight=9", "exploration=stuck")
     assert config.protocol.max_ips_weight == 9
     assert config.exploration == ExplorationConfig(ExplorationRule.stuck, propensity=0.05, after=10)
 
@@ -184,7 +180,6 @@ def test_guards_can_be_switched_whatever_the_protocol(compose_config: ComposeCon
     ("words", "rule"),
     [
         (["protocol=corrected"], "stuck"),
-        (["protocol=text"], "none"),
         (["protocol=published_code"], "none"),
         (["model=epsilon_greedy"], "epsilon"),
         (["model=epsilon_greedy", "exploration=bounded"], "bounded"),
@@ -232,7 +227,7 @@ def test_hyperparameters_are_the_papers(model: str, dataset: str, paper: dict[st
 def test_schedule_samples_and_cost_are_the_papers(
     dataset: str, paper: dict[str, Any], compose_config: ComposeConfig
 ) -> None:
-    config = compose_config("model=fairall_I_II", f"dataset={dataset}", "protocol=text")
+    config = compose_config("model=fairall_I_II", f"dataset={dataset}", "protocol=published_code")
     printed = paper["protocol"]
     samples = {key: getattr(config.model, key) for key in ("elbo_samples", "kl_samples")}
     assert samples == {key: printed["monte_carlo"][key] for key in samples}

@@ -70,7 +70,6 @@ def test_troubles_are_listed_one_by_one(config: Config) -> None:
 @pytest.mark.parametrize(
     ("words", "rule", "bound"),
     [
-        (["protocol=text"], "none", "null"),
         (["protocol=published_code"], "none", "null"),
         (["protocol.max_ips_weight=2.5"], "stuck", "2.5"),
     ],

@@ -182,7 +182,8 @@ def test_every_random_state_that_is_not_given_has_the_seed() -> None:
     one, same, other = (log_odds(fitted(model, x, label, seed=seed), x) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one, same)
     assert not np.array_equal(one, other)
-    np.testing.assert_array_equal(*(log_odds(fitted(given, x, label, seed=seed), x) for seed in (1, 2)))
+    first, second = (log_odds(fitted(given, x, label, seed=seed), x) for seed in (1, 2))
+    np.testing.assert_array_equal(first, second)
 
 
 def test_what_a_classifier_raises_is_one_line() -> None:

@@ -87,7 +87,6 @@ SMALL = {
 }
 VARIANTS = [
     *(f"model=fairall_I_II model.policy={policy}" for policy in ("z_label", "z_clf", "clf", "dec")),
-    "model=fairall_II protocol=text",
     "model=fairall_II protocol=published_code",
     "model=fairlab_I_II protocol=published_code",
     "model=fairlog protocol=published_code",

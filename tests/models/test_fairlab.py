@@ -11,7 +11,7 @@ from fairall.data.people import Decided, People
 from fairall.models.fairlab import FairLab
 from fairall.models.latent_learner import LatentConfig
 from fairall.models.learner import Setting
-from fairall.models.objectives import cost_sensitive_cross_entropy, ips_risk, ips_weight
+from fairall.models.objectives import classification_risk
 from fairall.nn.noise import RandomNumbers
 from fairall.runtime.randomness import SeedStreams
 from tests.conftest import ComposeConfig, warm_up
@@ -105,40 +105,6 @@ def test_loss_is_the_weighted_labelled_elbo_and_the_weighted_risk(
         assert measured[k].item() == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize("weight", WEIGHTS)
-def test_only_labelled_rows_are_learnt_from(
-    weight: str, config: LatentConfig, setting: MakeSetting, people: MakePeople
-) -> None:
-    learner = FairLab(config, setting([0], f"protocol.fairlab_weight={weight}"))
-    batch = decided_on(people(20), first=0.005)
-    rejected = ~batch.accepted
-    shift = rejected.to(batch.x.dtype)
-    elsewhere = replace(
-        batch,
-        x=batch.x + 3.0 * shift.unsqueeze(-1),
-        s=torch.where(rejected, -batch.s, batch.s),
-        propensity=torch.where(rejected, torch.zeros(()), batch.propensity),
-    )
-    weights = list(learner.model.parameters())
-    losses = [loss_on_the_same_noise(learner, one) for one in (batch, elsewhere)]
-    gradients = [torch.autograd.grad(loss.sum(), weights) for loss in losses]
-    torch.testing.assert_close(losses[0], losses[1])
-    torch.testing.assert_close(gradients[0], gradients[1])
-    of_accepted = replace(batch, x=batch.x + 3.0 * (1.0 - shift).unsqueeze(-1))
-    assert (loss_on_the_same_noise(learner, of_accepted) - losses[0]).abs() > 0.1
-
-
-def test_a_bound_on_the_weights_is_a_floor_under_the_propensities(
-    config: LatentConfig, setting: MakeSetting, people: MakePeople
-) -> None:
-    batch = decided_on(people(20), first=0.005)
-    floored = replace(batch, propensity=batch.propensity.clamp(min=0.1))
-    bounded = FairLab(config, setting([0], "protocol.max_ips_weight=10"))
-    free = FairLab(config, setting([0], "protocol.max_ips_weight=null"))
-    torch.testing.assert_close(loss_on_the_same_noise(bounded, batch), loss_on_the_same_noise(free, floored))
-    assert loss_on_the_same_noise(free, batch) > 1.5 * loss_on_the_same_noise(bounded, batch)
-
-
 def trained(config: LatentConfig, given: Setting, crowd: People, epochs: int) -> FairLab:
     learner = FairLab(config, given)
     warm_up(learner, decided_on(crowd, len(given.seeds), first=0.005))
@@ -147,41 +113,27 @@ def trained(config: LatentConfig, given: Setting, crowd: People, epochs: int) ->
     return learner
 
 
-def test_an_untrained_classifier_stays_as_it_starts_and_decides_otherwise_than_a_trained_one(
+def test_an_untrained_classifier_stays_as_it_starts_and_a_trained_one_lowers_its_risk(
     config: LatentConfig, setting: MakeSetting, people: MakePeople
 ) -> None:
-    crowd = people(40)
-    start = FairLab(config, setting([0, 1])).model
-    learners = {}
+    crowd, start = people(60), FairLab(config, setting([0, 1])).model
+    batch = decided_on(crowd, 2, first=0.005)
+    risks, propensities = {}, []
     for how in ("trained", "untrained"):
         given = setting([0, 1], f"protocol.fairlab_classifier={how}", "schedule.warm_up_epochs=3")
-        learners[how] = trained(config, given, crowd, 5)
-        own = learners[how].model
+        learner = trained(config, given, crowd, 40)
+        own = learner.model
         for now, first in zip(own.classifier.parameters(), start.classifier.parameters(), strict=True):
             assert torch.equal(now, first) is (how == "untrained")
         assert not any(map(torch.equal, own.vae.parameters(), start.vae.parameters()))
-    x, s = crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1)
-    a, b = (learner.propensity(x, s, SeedStreams([0, 1], "p")) for learner in learners.values())
-    assert ((a - b).abs().amax(-1) > 1e-4).all()
+        with torch.no_grad():
+            risks[how] = classification_risk(own.classify(batch.x, batch.s), batch, given)
+        propensities.append(learner.propensity(batch.x, batch.s, SeedStreams([0, 1], "p")))
+    assert (risks["trained"] < 0.7 * risks["untrained"]).all()
+    assert ((propensities[0] - propensities[1]).abs().amax(-1) > 1e-4).all()
 
 
-def test_training_lowers_the_risk_of_the_classifier(
-    config: LatentConfig, setting: MakeSetting, people: MakePeople
-) -> None:
-    given = setting([0, 1], "schedule.warm_up_epochs=3")
-    batch = decided_on(people(60), 2, first=0.005)
-
-    @torch.no_grad()
-    def risk(learner: FairLab) -> Tensor:
-        entropy = cost_sensitive_cross_entropy(
-            learner.model.classify(batch.x, batch.s), batch.label, given.cost
-        )
-        return ips_risk(entropy, ips_weight(batch.propensity, batch.accepted, 100.0), batch.accepted)
-
-    assert (risk(trained(config, given, people(60), 40)) < 0.7 * risk(FairLab(config, given))).all()
-
-
-@pytest.mark.parametrize("protocol", ["corrected", "text", "published_code"])
+@pytest.mark.parametrize("protocol", ["corrected", "published_code"])
 def test_with_nobody_accepted_nothing_changes(
     protocol: str, config: LatentConfig, setting: MakeSetting, people: MakePeople
 ) -> None:

@@ -212,7 +212,7 @@ def test_the_latent_is_less_dependent_on_three_groups_where_the_vae_sees_them() 
         That is the squared distance of a person's, per variance of the latent.
         """
         of = [Unlabelled(of.x, of.s * seen) for of in (people, held_out, counterfactual)]
-        task = Phase1Task(of[0], of[1], schema(3), [0], 2, [16], True, 1.0, config, epochs=40)
+        task = Phase1Task(of[0], of[1], schema(3), [0], 2, [16], True, config, epochs=40)
         vae, _ = train_phase1(task, progress=lambda **_: None, checkpoint=no_checkpoint())
         z, other = (vae.encode(one.x[None], one.s[None])[0][0].detach().numpy() for one in of[1:])
         apart = max(mmd(z[s == a], z[s == b]) for a, b in pairs_of_groups(3, s))

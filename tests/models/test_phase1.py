@@ -30,7 +30,7 @@ def _computed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 def task_of(schema: Schema, pool: People, validation: People, epochs: int, **changes: Any) -> Phase1Task:
     """A task of small nets; `changes` are fields of the task."""
     task = Phase1Task(
-        Unlabelled.of(pool), Unlabelled.of(validation), schema, SEEDS, 2, [16], False, 1.0, PHASE1, epochs
+        Unlabelled.of(pool), Unlabelled.of(validation), schema, SEEDS, 2, [16], False, PHASE1, epochs
     )
     return replace(task, **changes)
 
@@ -43,11 +43,6 @@ def train(
 ) -> tuple[ConditionalVAE, PretrainCurves]:
     task = task_of(*given, **changes)
     return train_phase1(task, progress=progress, checkpoint=checkpoint or no_checkpoint())
-
-
-def test_training_lowers_the_loss(schema: Schema, people: MakePeople) -> None:
-    _, curves = train(schema, people(64), people(40), 60)
-    assert (curves.train[-1] < curves.train[0] - 0.3).all()
 
 
 @pytest.mark.whole
@@ -185,12 +180,9 @@ def test_an_annealed_rate_falls_from_the_learning_rate_to_nearly_0() -> None:
     assert replace(config, annealed=False).rate(4, 4) == 0.5
 
 
-@pytest.mark.parametrize("compiled", [True, False])
 def test_epochs_are_trained_at_their_rate(
-    compiled: bool, schema: Schema, people: MakePeople, monkeypatch: pytest.MonkeyPatch
+    schema: Schema, people: MakePeople, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not compiled:
-        monkeypatch.setattr(phase1, "fastest", lambda definition, *given: definition(*given))
     given = schema, people(64), people(40), 3
     monkeypatch.setattr(Phase1Config, "rate", lambda self, epoch, epochs: 0.0 if epoch <= epochs else 1.0)
     task = task_of(*given)
@@ -223,7 +215,6 @@ def test_every_field_of_a_task_and_of_its_configuration_enters_the_key(
         "latent_size": 3,
         "vae_arch": [16, 16],
         "group_blind": True,
-        "gain": 1.5,
         "config": replace(PHASE1, beta=0.9),
         "epochs": 6,
     }

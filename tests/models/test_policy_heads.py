@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fairall.data.people import Decided
 from fairall.models.fairall import FairAll, FairAllConfig
-from fairall.models.policy_heads import NET_POLICIES, POLICIES, net_loss, net_targets
+from fairall.models.policy_heads import NET_POLICIES, POLICIES, net_loss
 from fairall.models.vae import SemiSupervisedVAE
 from fairall.nn.noise import RandomNumbers
 from fairall.runtime.randomness import SeedStreams
@@ -57,14 +57,6 @@ def streams() -> SeedStreams:
     return SeedStreams([0, 1], "of a test")
 
 
-@torch.no_grad()
-def training_targets(learner: FairAll, batch: Decided) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Latents, decisions, weights and rows that `loss_of` learns from."""
-    draws = noise()
-    z = learner.model.draw_latent(batch, draws)
-    return z, *net_targets(learner.config.policy, learner.model, batch, z, draws, learner.setting)
-
-
 @pytest.mark.parametrize("name", POLICIES)
 def test_propensity_is_a_probability_that_equal_streams_repeat(
     name: str, learner: MakeLearner, people: MakePeople
@@ -96,15 +88,9 @@ def test_a_deterministic_policy_says_yes_from_its_threshold_on(
     assert (decisions == (sampled.propensity(x, s, streams()) >= fixed.rule.threshold).float()).all()
 
 
-@pytest.mark.parametrize("target", ["hard", "sampled"])
-@pytest.mark.parametrize("loss", ["cost_sensitive", "plain"])
 @pytest.mark.parametrize("name", POLICIES)
-def test_threshold_is_the_cost_where_a_policy_estimates_without_it(
-    name: str, target: str, loss: str, learner: MakeLearner
-) -> None:
-    own = learner(name, f"protocol.policy_target={target}", f"protocol.policy_loss={loss}")
-    plain = loss == "plain" and (name == "z_label" or (name in ("z_dec", "z_clf") and target == "sampled"))
-    assert own.rule.threshold == (COST if name == "dec" or plain else 0.5)
+def test_threshold_is_the_cost_for_the_decoder_alone(name: str, learner: MakeLearner) -> None:
+    assert learner(name).rule.threshold == (COST if name == "dec" else 0.5)
 
 
 @pytest.mark.parametrize(
@@ -162,77 +148,32 @@ def test_the_classifier_decides_with_its_sigmoid(learner: MakeLearner, people: M
     torch.testing.assert_close(own.propensity(x, s, streams()), expected)
 
 
-@pytest.mark.parametrize(("word", "bound"), [("null", float("inf")), ("100", 100.0), ("4", 4.0)])
-def test_z_label_learns_the_labels_of_the_accepted_with_inverse_propensities(
-    word: str, bound: float, learner: MakeLearner, people: MakePeople
+@pytest.mark.parametrize(
+    ("name", "bound"),
+    [("z_clf", 100.0), ("z_dec", 100.0), *(("z_label", bound) for bound in (None, 100.0, 4.0))],
+)
+def test_loss_is_the_cross_entropy_with_what_the_policy_is_to_decide(
+    name: str, bound: float | None, learner: MakeLearner, people: MakePeople
 ) -> None:
-    batch = decided(people(40))
-    _, target, weight, rows = training_targets(learner("z_label", f"protocol.max_ips_weight={word}"), batch)
-    assert torch.equal(rows, batch.accepted)
-    assert torch.equal(target[rows], batch.label[rows])
-    torch.testing.assert_close(weight[rows], (1 / batch.propensity[rows]).clamp(max=bound))
-
-
-def test_z_label_learns_nothing_from_the_rejected(learner: MakeLearner, people: MakePeople) -> None:
-    own = learner("z_label")
-    batch = decided(people(40))
-    weights = list(net_of(own).parameters())
-    shift = (~batch.accepted).to(batch.x.dtype).unsqueeze(-1)
-    gradients = []
-    for x in (batch.x, batch.x + 3.0 * shift, batch.x + 3.0 * (1.0 - shift)):
-        of_x = torch.autograd.grad(loss_of(own, replace(batch, x=x)).sum(), weights)
-        gradients.append(torch.cat([gradient.flatten() for gradient in of_x]))
-    torch.testing.assert_close(gradients[0], gradients[1])
-    assert (gradients[0] - gradients[2]).abs().max() > 0.01
-    loss = loss_of(own, replace(batch, accepted=torch.zeros_like(batch.accepted)))
-    assert loss.tolist() == [0.0, 0.0]
-    assert all((gradient == 0).all() for gradient in torch.autograd.grad(loss.sum(), weights))
-
-
-@pytest.mark.parametrize(("name", "threshold"), [("z_clf", 0.5), ("z_dec", COST)])
-@pytest.mark.parametrize("target", ["hard", "sampled"])
-def test_a_taught_net_learns_from_everybody_what_its_teacher_says(
-    target: str, name: str, threshold: float, learner: MakeLearner, people: MakePeople
-) -> None:
-    own = learner(name, f"protocol.policy_target={target}")
-    batch = decided(people(2000))
-    z, asked, weight, rows = training_targets(own, batch)
-    assert (weight == 1).all()
-    assert rows.all()
-    with torch.no_grad():
-        if name == "z_clf":
-            weighted = torch.sigmoid(own.model.classify(batch.x, batch.s))
-            # What p(ũ = 1) was before the classifier's loss weighted it with 1 − c, and p(ũ = 0) with c.
-            good = weighted * COST / (weighted * COST + (1 - weighted) * (1 - COST))
-        else:
-            weighted = good = torch.sigmoid(own.model.vae.decode(z.unsqueeze(-1), batch.s)[:, -1, :, 0])
-    assert ((weighted > COST) & (weighted < 0.5)).any(), "people on whom the other's threshold would differ"
-    if target == "hard":
-        assert torch.equal(asked, (weighted >= threshold).float())
-        return
-    assert set(asked.flatten().tolist()) == {0.0, 1.0}
-    by_opinion = good.argsort(-1)
-    for group in by_opinion.split(500, dim=1):
-        share, expected = (values.gather(1, group).mean(-1) for values in (asked, good))
-        torch.testing.assert_close(share, expected, atol=0.08, rtol=0)
-
-
-@pytest.mark.parametrize("name", NET_POLICIES)
-@pytest.mark.parametrize("target", ["hard", "sampled"])
-@pytest.mark.parametrize("form", ["cost_sensitive", "plain"])
-def test_loss_is_the_cross_entropy_of_the_lesson(
-    form: str, target: str, name: str, learner: MakeLearner, people: MakePeople
-) -> None:
-    own = learner(name, f"protocol.policy_target={target}", f"protocol.policy_loss={form}")
-    batch = decided(people(40))
+    own = learner(name, f"protocol.max_ips_weight={'null' if bound is None else bound}")
+    batch = decided(people(400))
     measured = loss_of(own, batch)
-    z, asked, weight, rows = training_targets(own, batch)
-    logit = net_of(own)(z).squeeze(-1)
-    if form == "cost_sensitive":
-        weight = weight * torch.where(asked > 0, 1 - COST, COST)
-    entropy = F.binary_cross_entropy_with_logits(logit, asked, reduction="none")
-    expected = [(entropy[k] * weight[k])[rows[k]].mean() for k in range(2)]
-    torch.testing.assert_close(measured, torch.stack(expected))
+    with torch.no_grad():
+        z = own.model.draw_latent(batch, noise())
+        by_classifier = torch.sigmoid(own.model.classify(batch.x, batch.s))
+        by_decoder = torch.sigmoid(own.model.vae.decode(z.unsqueeze(-1), batch.s)[:, -1, :, 0])
+    for estimate in (by_classifier, by_decoder):
+        assert ((estimate > COST) & (estimate < 0.5)).any(), (
+            "people on whom the other's threshold would differ"
+        )
+    # The classifier's loss weights ũ = 1 with 1 − c, and ũ = 0 with c, so that ½ is p(ũ = 1) = c.
+    asked = {"z_clf": by_classifier >= 0.5, "z_dec": by_decoder >= COST, "z_label": batch.label > 0}[name]
+    weight = torch.where(asked, 1 - COST, COST)
+    if name == "z_label":
+        weight = weight * (1 / batch.propensity).clamp(max=bound or torch.inf) * batch.accepted
+        weight = weight / batch.accepted.float().mean(-1, keepdim=True)
+    entropy = F.binary_cross_entropy_with_logits(net_of(own)(z).squeeze(-1), asked.float(), reduction="none")
+    torch.testing.assert_close(measured, (entropy * weight).mean(-1))
 
 
 @pytest.mark.parametrize("name", NET_POLICIES)
@@ -247,7 +188,7 @@ def test_learning_the_policy_leaves_the_model_of_people_alone(
 
 @pytest.mark.parametrize("name", ["z_clf", "z_dec"])
 def test_a_net_comes_to_agree_with_its_teacher(name: str, learner: MakeLearner, people: MakePeople) -> None:
-    own = learner(name, "protocol.policy_loss=plain")
+    own = learner(name)
     # One group: teachers read s, which the net may not.
     crowd = people(64)
     batch = replace(decided(crowd), s=torch.ones(2, 64))

@@ -77,17 +77,6 @@ def test_a_strided_view_is_refused_before_anything_is_written(place: tuple[int |
     assert not memory.any()
 
 
-def test_a_parameter_that_becomes_a_view_later_is_refused() -> None:
-    # As the parameters of a learner do whose training is compiled.
-    parameters, memory = made(), torch.zeros(2, 9)
-    optimiser = Adam(parameters, 0.1)
-    parameters[0].data = memory[:, 3:6]
-    parameters[0].grad = torch.ones(2, 3)
-    with pytest.raises(FairAllError, match="is a view of other memory"):
-        optimiser.step()
-    assert not memory.any()
-
-
 def test_what_is_computed_from_a_parameter_is_refused() -> None:
     with pytest.raises(FairAllError, match=r"of shape \(3,\), is computed from others"):
         Adam([nn.Parameter(torch.zeros(2, 3))[0]], 0.1)  # type: ignore[list-item]

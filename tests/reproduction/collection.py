@@ -58,7 +58,7 @@ def _runs() -> list[Made]:
         *synthetic,
         Made("model=opt_fair dataset=synthetic", 0.3),
         Made("model=fairlog dataset=credit protocol=published_code seeds=10", 0.21),
-        Made("model=fairall_I_II dataset=credit protocol=text seeds=10", 0.18, latents=True),
+        Made("model=fairall_I_II dataset=credit protocol.kl=cdf seeds=10", 0.18, latents=True),
         *(
             Made(f"model={model} dataset={dataset}", of)
             for dataset in ("credit", "compas")

@@ -34,7 +34,7 @@ def identity(*words: str) -> str:
 def test_values_that_compute_change_the_identity_and_others_do_not() -> None:
     usual = identity()
     computing = """
-        seed=1 seeds=3 cost.value=0.4 model.alpha=4 schedule.warm_up_epochs=9 protocol=text
+        seed=1 seeds=3 cost.value=0.4 model.alpha=4 schedule.warm_up_epochs=9 protocol=published_code
         dataset.split.held_out=0.4 initial_policy=lenient evaluation.decisions=true
     """.split()
     assert len({usual, *map(identity, computing)}) == 1 + len(computing)

@@ -70,7 +70,9 @@ def written(plain: Any, folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("words", [(), ("model=fairlog", "dataset=fico", "world=feedback", "protocol=text")])
+@pytest.mark.parametrize(
+    "words", [(), ("model=fairlog", "dataset=fico", "world=feedback", "protocol=published_code")]
+)
 def test_a_configuration_is_read_back_as_it_was_stored(words: tuple[str, ...], tmp_path: Path) -> None:
     stored = typed_config(*words).stored()
     plain = stored.to_plain()

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from fairall.nn.native.calls import kernels, over_replicates, takes
+from fairall.nn.native.objective import Objective
 from fairall.storage.checkpoint import Stateful
 
 FEW = 256  # rows whose sums over trees take less time than loading the compiled functions
@@ -103,6 +104,36 @@ class Updated(Stateful):
             raise RuntimeError("parameters that are trained were copied or moved: build the learner anew")
         return self.theta, *self.moments
 
+    def epoch(
+        self,
+        compute: Callable[..., None],
+        learning_rate: float,
+        streams: Tensor,
+        order: Tensor,
+        bounds: np.ndarray,
+        tables: Sequence[Tensor],
+        own: Sequence[Tensor],
+        shared: Sequence[Any],
+        objective: Objective,
+        left_out: Sequence[bool] | None = None,
+    ) -> None:
+        """Call a compiled epoch, which makes an update after each minibatch, but none at a rate of 0.
+
+        Its arguments are described in `kernels.model_epoch`: `own` are arrays of the replicates beside
+        `streams` and `order`, `shared` what all have in common. The replicates `left_out` stay as they are.
+        """
+        steps, n_own = int(self.steps), 5 + len(own)
+
+        def some(*arrays: np.ndarray) -> None:
+            vectors, (state, order), people = arrays[:3], arrays[3:5], arrays[n_own:]
+            given = vectors, steps, learning_rate, state.view(np.uint64), order, people, *arrays[5:n_own]
+            compute(*given, *shared, objective.numbers, bounds)
+
+        given = *self.vectors, streams, order, *own
+        _over_replicates(some, *given, shared=tables, left_out=left_out)
+        if learning_rate > 0.0:
+            self.steps += len(bounds) - 1
+
 
 class Phase1Epochs(Stateful):
     """`fairall.models.phase1.Phase1Epochs` compiled; a seed that is done keeps its weights and its loss."""
@@ -113,10 +144,9 @@ class Phase1Epochs(Stateful):
         nets = vae.encoder.weights_and_biases(), vae.decoder.weights_and_biases()
         self.model = Updated([*nets[0], *nets[1]])
         self.losses = torch.full((len(self.model.theta),), torch.nan)
-        self.vae, self._config, self._tables = vae, config, _tables(vae, pool)
-        sizes = tuple(_flat(net)[1] for net in nets)
-        scalars = np.float32(config.beta), np.float32(vae.min_scale)
-        self._objective = vae.likelihood.layout, sizes, *scalars
+        self.vae, self.batch_size, self._tables = vae, config.batch_size, _unlabelled(vae, pool)
+        self._nets = *(_flat(net)[1] for net in nets), np.zeros(2, np.int64)  # without a classifier
+        self._objective = Objective(beta=float(config.beta), min_scale=vae.min_scale)
 
     @staticmethod
     def fits(vae: Any, pool: Any, config: Any) -> bool:
@@ -125,37 +155,34 @@ class Phase1Epochs(Stateful):
 
     def epoch(self, order: Tensor, noise: Tensor, done: Tensor, learning_rate: float) -> Tensor:
         """Update the VAE on every minibatch of an epoch; the losses, shape (E,). See the definition."""
-        size = self._config.batch_size
-        self._epoch(order, noise, self.losses, self._tables, size, learning_rate, done.tolist())
-        self.model.steps += -(-order.shape[1] // size)
-        return self.losses.clone()
+        bounds = np.append(np.arange(0, order.shape[1], self.batch_size), order.shape[1])
+        losses = self._losses(self._tables, order, noise, bounds, learning_rate, done.tolist())
+        self.losses = torch.where(done, self.losses, losses)
+        return self.losses
 
     def loss(self, people: Any, noise: Tensor) -> Tensor:
         """−K of other people, shape (E,)."""
         n_seeds, n_people = noise.shape[:2]
-        losses, everybody = torch.empty(n_seeds), torch.arange(n_people).expand(n_seeds, -1)
-        self._epoch(everybody, noise, losses, _tables(self.vae, people), n_people, learning_rate=0.0)
-        return losses
+        order, bounds = torch.arange(n_people).expand(n_seeds, -1), np.array([0, n_people])
+        return self._losses(_unlabelled(self.vae, people), order, noise, bounds, learning_rate=0.0)
 
-    def _epoch(
+    def _losses(
         self,
+        tables: Sequence[Tensor],
         order: Tensor,
         noise: Tensor,
-        losses: Tensor,
-        tables: Sequence[Tensor],
-        batch_size: int,
+        bounds: np.ndarray,
         learning_rate: float,
         left_out: Sequence[bool] | None = None,
-    ) -> None:
-        """Call the compiled epoch, which fills `losses`, and updates nothing at a learning rate of 0."""
-        steps = int(self.model.steps)
-
-        def some(*arrays: np.ndarray) -> None:
-            vectors, own, people = arrays[:3], arrays[3:6], arrays[6:]
-            kernels().phase1_epoch(vectors, steps, learning_rate, *own, batch_size, people, *self._objective)
-
-        given = *self.model.vectors, order, noise, losses
-        _over_replicates(some, *given, shared=tables, left_out=left_out)
+    ) -> Tensor:
+        """Losses of minibatches between `bounds`, averaged over people, shape (E,)."""
+        compute, objective = kernels().model_epoch, self._objective._replace(n_elbo=noise.shape[3])
+        shared, sizes = (self.vae.likelihood.layout, self._nets), torch.from_numpy(np.diff(bounds))
+        losses = torch.empty(len(order), len(sizes))
+        streams = torch.zeros(len(order), 2, dtype=torch.long)  # nothing is drawn
+        given = streams, order, bounds, tables, (losses, noise), shared, objective, left_out
+        self.model.epoch(compute, learning_rate, *given)
+        return ((losses.double() * sizes).cumsum(1)[:, -1] / order.shape[1]).float()
 
 
 class Phase2Epochs(Stateful):
@@ -168,7 +195,6 @@ class Phase2Epochs(Stateful):
         self.policy = None if policy is None else Updated(policy.weights_and_biases())
         self._nets = tuple(_flat(net)[1] for net in nets)
         self._policy = None if policy is None else _flat(policy.weights_and_biases())[1]
-        self._rate = learner.config.learning_rate
 
     @staticmethod
     def fits(learner: Any) -> bool:
@@ -177,9 +203,11 @@ class Phase2Epochs(Stateful):
 
     def model_epoch(self, learner: Any, decided: Any) -> float:
         """Update VAE and classifier on every minibatch; see the definition."""
-        losses, shared = torch.empty(len(decided.s)), (learner.model.vae.likelihood.layout, self._nets)
-        self._epoch(kernels().model_epoch, self.model, learner, decided, (losses,), shared)
-        return losses.mean().item()
+        n_seeds, shared = len(decided.s), (learner.model.vae.likelihood.layout, self._nets)
+        losses = torch.empty(n_seeds, learner.setting.schedule.batches_per_epoch)
+        own = losses, torch.empty(n_seeds, 0, 0, 0)  # without noise, which is drawn
+        self._epoch(kernels().model_epoch, self.model, learner, decided, own, shared)
+        return losses[:, -1].mean().item()
 
     def policy_epoch(self, learner: Any, decided: Any) -> None:
         """Update the policy net, if there is one, on every minibatch."""
@@ -193,30 +221,23 @@ class Phase2Epochs(Stateful):
         updated: Updated,
         learner: Any,
         decided: Any,
-        of_replicates: tuple[Tensor, ...],
+        own: tuple[Tensor, ...],
         shared: tuple[Any, ...],
     ) -> None:
-        """Call a compiled epoch with what all have in common, and with more arrays and other arguments."""
-        steps, order = int(updated.steps), learner.streams.permutations(decided.s.shape[1])
-        plain = learner.objective()
-        objective = tuple(np.float32(v) if isinstance(v, float) else v for v in plain)
-
-        def some(*arrays: np.ndarray) -> None:
-            vectors, (state, order), rest = arrays[:3], arrays[3:5], arrays[5:]
-            people, own = rest[: -len(of_replicates)], rest[-len(of_replicates) :]
-            streams, rate = state.view(np.uint64), self._rate
-            compute(vectors, steps, rate, streams, order, people, *own, *shared, objective)
-
-        tables = learner.tables(decided)
-        _over_replicates(some, *updated.vectors, learner.noise.state, order, *tables, *of_replicates)
-        updated.steps += plain.n_batches
+        n_batches, n_people = learner.setting.schedule.batches_per_epoch, decided.s.shape[1]
+        order = learner.streams.permutations(n_people)
+        bounds = np.cumsum([0, *map(len, np.array_split(np.arange(n_people), n_batches))])
+        given = learner.noise.state, order, bounds, learner.tables(decided), own, shared
+        updated.epoch(compute, learner.config.learning_rate, *given, learner.objective())
 
 
-def _tables(vae: Any, people: Any) -> tuple[Tensor, ...]:
-    """Inputs of the encoder, features by kind, and log h(x), of each replicate's people or of one for all."""
+def _unlabelled(vae: Any, people: Any) -> tuple[Tensor, ...]:
+    """Tables of each replicate's people or of one for all, as `LatentLearner.tables`, all with d = 1."""
     x, s = (values if people.s.dim() > 1 else values.unsqueeze(0) for values in (people.x, people.s))
     tables = vae.encoder_input(x, s).mT, x[..., vae.likelihood.columns], vae.likelihood.log_base(x)
-    return tuple(table.contiguous() for table in tables)
+    ones = torch.ones_like(s)
+    labelled = ones.bool(), ones, ones, ones, torch.zeros_like(s, dtype=torch.long)
+    return tuple(table.contiguous() for table in (*tables, *labelled))
 
 
 def _over_replicates(

@@ -51,14 +51,14 @@ NO, YES, START, ONCE = np.bool_(False), np.bool_(True), np.int64(0), np.int64(1)
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile at the first call, or load from the cache beside this file or of the user."""
     try:
-        return numba.njit(function, cache=True, **OPTIONS)
+        return numba.njit(function, cache=True, no_cfunc_wrapper=True, **OPTIONS)
     except RuntimeError:  # neither place can be written to
-        return numba.njit(function, **OPTIONS)
+        return numba.njit(function, no_cfunc_wrapper=True, **OPTIONS)
 
 
 def inner(function: Callable[..., Any]) -> Any:
     """Compile for calls from other compiled functions, in whose cached code it is."""
-    return numba.njit(function, **OPTIONS)
+    return numba.njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
@@ -460,7 +460,7 @@ def add_means(values, into):
         into[r] += total(values[r * n_samples : (r + 1) * n_samples]) / F(n_samples)
 
 
-@inner
+@inlined
 def encode(theta, sizes, given, who, utility, min_scale):
     """Units of the encoder for people `who`, and location, scale and the scale's slope, each (Z, rows).
 
@@ -487,7 +487,7 @@ def positive_scale(scale, slope, min_scale):
         scale[i] = positive + min_scale
 
 
-@inner
+@inlined
 def through_encoder(theta, sizes, values, slope, of_loc, of_scale, of_theta):
     """Add the gradient of the encoder's parameters, given that of location and scale."""
     n_latent, n = of_loc.shape
@@ -520,12 +520,12 @@ def mixture_kl(logit, r, n_samples, loc, scale, eps, weight, of_loc, of_scale):
     the components times their weights w, a sample of component c adds
     log p_c + softplus(log p_o − log p_c) − log N(0, I), o the other component.
 
-    Returns the KL and its derivative in the logit; the other gradients, times `weight`, are added.
+    Returns the KL; the gradients in location and scale, times `weight`, are added.
     """
     n_latent = len(loc)
     per_sample = np.empty((4, n_samples), F)
     own, other, prior, share = per_sample[0], per_sample[1], per_sample[2], per_sample[3]
-    q, log_scaled, of_log_q = np.empty(2, F), np.empty(2, F), np.zeros(2, F)
+    q, log_scaled = np.empty(2, F), np.empty(2, F)
     positive, q[1] = softplus(logit)
     q[0] = ONE - q[1]
     log_scaled[0], log_scaled[1] = -positive, logit - positive
@@ -541,11 +541,8 @@ def mixture_kl(logit, r, n_samples, loc, scale, eps, weight, of_loc, of_scale):
             m, sigma, m_other, per_other = components(loc, scale, k, i, o)
             add_squares(eps[i, k, :n_samples], m, sigma, m_other, per_other, own, other, prior)
         ratio = log_ratio(own, other, prior, log_scaled[1 - c] - log_scaled[c], share)
-        term = each * ratio + q[c] * log_scaled[c]
         of_other = each * total(share)
-        kl += term
-        of_log_q[c] += term + q[c] - of_other
-        of_log_q[1 - c] += of_other
+        kl += each * ratio + q[c] * log_scaled[c]
         for k in range(n_latent):
             m, sigma, m_other, per_other = components(loc, scale, k, i, o)
             z, z_eps, t, t_eps, t_t = moments(eps[i, k, :n_samples], m, sigma, m_other, per_other, share)
@@ -553,10 +550,10 @@ def mixture_kl(logit, r, n_samples, loc, scale, eps, weight, of_loc, of_scale):
             of_loc[k, o] += weight * each * t * per_other
             of_scale[k, i] += weight * (each * (z_eps - t_eps * per_other) - (q[c] - of_other) / sigma)
             of_scale[k, o] += weight * (each * t_t - of_other) * per_other
-    return kl, q[0] * of_log_q[1] - q[1] * of_log_q[0]
+    return kl
 
 
-@inlined
+@inner
 def components(loc, scale, k, i, o):
     """Location and scale of sample i's component, location and inverse scale of the other one, o."""
     return loc[k, i], scale[k, i], loc[k, o], ONE / scale[k, o]
@@ -601,39 +598,39 @@ def moments(eps, m, sigma, m_other, per_other, share):
 
 @inner
 def cdf_mixture_kl(logit, r, n_samples, loc, scale, eps, weight, of_loc, of_scale):
-    """`cdf_mixture_kl` of `fairall.models.elbo`, in place of `mixture_kl`, with its arguments and results."""
-    n_latent = len(loc)
-    q, of_q = np.empty(2, F), np.zeros(2, F)
+    """`cdf_mixture_kl` of `fairall.models.elbo`, in place of `mixture_kl`, with its arguments and result.
+
+    Quotients are kept in an array, or bounded, so that the compiler does not reorder them with the products
+    that follow, which would change the rounding of earlier results.
+    """
+    q, per_sample = np.empty(2, F), np.empty(2, F)
     _, q[1] = softplus(logit)
     q[0] = ONE - q[1]
     value = ZERO
     for c in range(2):
         i, o = r + c, r + 1 - c
-        each = q[c] / F(n_samples)
-        for k in range(n_latent):
+        per_sample[c] = q[c] / F(n_samples)
+        each = per_sample[c]
+        for k in range(len(loc)):
             m, sigma, m_other, per_other = components(loc, scale, k, i, o)
-            ratio, of_own, of_other, z, z_eps, g, g_eps, g_t = cdf_moments(
+            ratio, z, z_eps, g, g_eps, g_t = cdf_moments(
                 eps[i, k, :n_samples], m, sigma, m_other, per_other, q[c], q[1 - c]
             )
             value += each * ratio
-            of_q[c] += ratio / F(n_samples) + each * of_own
-            of_q[1 - c] += each * of_other
             of_loc[k, i] += weight * each * (z + g)
             of_scale[k, i] += weight * each * (z_eps + g_eps)
             of_loc[k, o] -= weight * each * g
             of_scale[k, o] -= weight * each * g_t
-    return value, q[0] * q[1] * (of_q[1] - of_q[0])
+    return value
 
 
 @inner
 def cdf_moments(eps, m, sigma, m_other, per_other, q, q_other):
-    """Sums over samples of one coordinate: log ratio, its derivatives in q and q_other, and moments.
+    """Sums over samples of one coordinate: log ratio, z, z·ε, g, g·ε and g·t.
 
-    The moments are z, z·ε, g, g·ε and g·t with t, z standardised by the other component, and g, the
-    derivative of the log-sum-exp in z.
+    t is z standardised by the other component, and g the derivative of the log-sum-exp in z.
     """
-    ratio, of_own, of_other, of_z, of_z_eps = ZERO, ZERO, ZERO, ZERO, ZERO
-    of_g, of_g_eps, of_g_t = ZERO, ZERO, ZERO
+    ratio, of_z, of_z_eps, of_g, of_g_eps, of_g_t = ZERO, ZERO, ZERO, ZERO, ZERO, ZERO
     for j in range(len(eps)):
         z = m + sigma * eps[j]
         t = (z - m_other) * per_other
@@ -641,15 +638,14 @@ def cdf_moments(eps, m, sigma, m_other, per_other, q, q_other):
         other, density = normal_cdf(t)
         positive, share = softplus(q_other * other - q * own)
         ratio += q * own + positive + HALF * z * z + HALF_LOG_2_PI
-        of_own += (ONE - share) * own
-        of_other += share * other
+        share = ONE if share > ONE else share
         g = share * q_other * density * per_other
         of_z += z
         of_z_eps += z * eps[j]
         of_g += g
         of_g_eps += g * eps[j]
         of_g_t += g * t
-    return ratio, of_own, of_other, of_z, of_z_eps, of_g, of_g_eps, of_g_t
+    return ratio, of_z, of_z_eps, of_g, of_g_eps, of_g_t
 
 
 @inner
@@ -762,7 +758,7 @@ def n_parameters(sizes):
     return n
 
 
-@inner
+@inlined
 def vae_loss(
     theta, nets, layout, n_samples, given, x, who, eps, weight, utility, weight_utility, min_scale, of_theta
 ):
@@ -782,7 +778,7 @@ def vae_loss(
     of_loc, of_scale = np.zeros(loc.shape, F), np.zeros(loc.shape, F)
     decoder = theta[n_encoder:]
     n_rows, n_latent, n_features, n_outputs = len(who), len(loc), x.shape[1], sizes[-1]
-    models_utility = len(utility) > 0
+    models_utility = nets[0][0] > given.shape[1]
     n_x = n_outputs - 1 if models_utility else n_outputs
     log_x, log_utility = np.zeros(n_rows, F), np.zeros(n_rows, F)
     at_once = max(1, min(COLUMNS // n_samples, n_rows))
@@ -820,85 +816,37 @@ def vae_loss(
 
 
 @compiled
-def phase1_epoch(
-    vectors, steps, rate, order, noise, losses, batch_size, people, layout, nets, beta, min_scale
-):
-    """One epoch of Phase I of a few replicates, one after the other, so that one's values stay in the cache.
+def model_epoch(vectors, steps, rate, streams, order, people, losses, noise, layout, nets, objective, bounds):
+    """One epoch of VAEs, and in Phase II of classifiers, of a few replicates, one after the other.
 
-    `vectors` are the parameters of encoder and decoder, and Adam's moments, each (E, n), which are updated
-    after `steps` updates before. People come in `order` (E, N) with noise ε (E, N, Z, L): `people` are inputs
-    of the encoder (E, N, inputs), s the last, features by kind as in the `layout` (E, N, D), and log h(x),
-    or the same once for all replicates. `nets` are the sizes of the layers of both. The loss averaged over
-    the epoch goes to `losses` (E,). With a learning rate of 0 nothing is updated.
+    So the values of one stay in the cache. `vectors` are the parameters of encoder, decoder and classifier,
+    and Adam's moments, each (E, n), which are updated after `steps` updates before, but not at a rate of 0.
+    People come in `order` (E, N), in minibatches between `bounds` (B + 1,). `people` are the inputs of the
+    nets (E, N, inputs), s the last, features by kind as in the `layout` (E, N, D), and, all (E, N), log h(x),
+    d, ỹ, the weights of the labelled in the risk and in their ELBO, and the number of the frame; or the same
+    once for all replicates. `nets` are the sizes of the layers, `objective` are the values of an `Objective`.
+    ε is `noise` (E, N, Z, L) in the order of people, or drawn if that has no rows. Losses go to `losses`
+    (E, B).
     """
     theta, mean, square = vectors
-    n_people, of_theta = order.shape[1], np.empty(theta.shape[1] if rate > 0.0 else 0, F)
+    of_theta, o = np.empty(theta.shape[1] if rate > 0.0 else 0, F), Objective(*objective)
     for e in range(len(theta)):
-        loss, own = 0.0, pool_of_replicate(people, e)
-        for first in range(0, n_people, batch_size):
-            batch = slice(first, min(first + batch_size, n_people))
+        own = of_replicate(people, e)
+        for batch in range(len(bounds) - 1):
+            some = slice(bounds[batch], bounds[batch + 1])
             of_theta[:] = ZERO
-            loss += (batch.stop - first) * phase1_loss(
-                theta[e], order[e, batch], noise[e, batch], own, layout, nets, beta, min_scale, of_theta
+            losses[e, batch] = model_loss(
+                theta[e], streams[e], order[e, some], own, layout, nets, o, noise[e, some], of_theta
             )
             if rate > 0.0:
-                adam(theta[e], mean[e], square[e], of_theta, steps + first // batch_size + 1, rate)
-        losses[e] = loss / n_people
-
-
-@inlined
-def pool_of_replicate(people, e):
-    """The people without labels of one replicate, of tables with a row for each or one for all."""
-    given, x, log_base = people
-    row = min(e, len(given) - 1)
-    return given[row], x[row], log_base[row]
-
-
-@inlined
-def phase1_loss(theta, who, eps, people, layout, nets, beta, min_scale, of_theta):
-    """−K, averaged over people `who`; adds its gradient, unless `of_theta` is empty."""
-    n, none, (given, x, log_base) = n_parameters(nets[0]), np.empty(0, F), people
-    weight = np.full(len(who), -ONE / F(len(who)))
-    log_x, _, values, loc, scale, slope, of_loc, of_scale = vae_loss(
-        theta, nets, layout, eps.shape[2], given, x, who, eps, weight, none, none, min_scale, of_theta
-    )
-    loss, of_kl = ZERO, np.empty(len(who), F)
-    repeated(of_kl, weight, ONCE, -beta)
-    for i in range(len(who)):
-        loss += weight[i] * (log_x[i] + log_base[who[i]])
-    for k in range(len(loc)):
-        loss += gaussian_kl(loc[k], scale[k], of_kl, of_loc[k], of_scale[k])
-    if len(of_theta) > 0:
-        through_encoder(theta[:n], nets[0], values, slope, of_loc, of_scale, of_theta[:n])
-    return loss
-
-
-@compiled
-def model_epoch(vectors, steps, rate, streams, order, people, losses, layout, nets, objective):
-    """One epoch of Phase II of VAEs and classifiers of a few replicates, one after the other.
-
-    `vectors` are the parameters of encoder, decoder and classifier, and Adam's moments, each (E, n), which
-    are updated after `steps` updates before; people come in `order` (E, N). `people` are the inputs of the
-    nets (E, N, inputs), s the last, features by kind as in the `layout` (E, N, D), and, all (E, N), log h(x),
-    d, ỹ, the weights of the labelled in the risk and in their ELBO, and the number of the frame. `nets` are
-    the sizes of the layers, `objective` are the values of an `Objective`. The loss of the last minibatch goes
-    to `losses` (E,).
-    """
-    theta, mean, square = vectors
-    of_theta, o = np.empty(theta.shape[1], F), Objective(*objective)
-    for e in range(len(theta)):
-        for batch in range(o.n_batches):
-            rows = order[e, part(order.shape[1], o.n_batches, batch)]
-            of_theta[:] = ZERO
-            own = of_replicate(people, e)
-            losses[e] = model_loss(theta[e], streams[e], rows, own, layout, nets, o, of_theta)
-            adam(theta[e], mean[e], square[e], of_theta, steps + batch + 1, rate)
+                adam(theta[e], mean[e], square[e], of_theta, steps + batch + 1, rate)
 
 
 @inlined
 def of_replicate(people, e):
-    """The people of one replicate."""
+    """The people of one replicate, of tables with a row for each or one for all."""
     given, x, log_base, accepted, label, risk_weight, elbo_weight, frame = people
+    e = min(e, len(x) - 1)
     return given[e], x[e], log_base[e], accepted[e], label[e], risk_weight[e], elbo_weight[e], frame[e]
 
 
@@ -916,15 +864,11 @@ def divided(accepted, rows):
 
 
 @inlined
-def part(n, n_parts, i):
-    """Part number i of n things in parts of nearly equal size, the larger ones first."""
-    start = i * (n // n_parts) + min(i, n % n_parts)
-    return slice(start, start + n // n_parts + (1 if i < n % n_parts else 0))
+def model_loss(theta, stream, rows, people, layout, nets, o, noise, of_theta):
+    """−K (eq. 6), J (eq. 2), or the loss of FairLab (eq. 20), of a minibatch of people `rows`.
 
-
-@inlined
-def model_loss(theta, stream, rows, people, layout, nets, o, of_theta):
-    """J (eq. 2), or the loss of FairLab (eq. 20), of a minibatch of people `rows`; adds its gradient."""
+    Adds its gradient, unless `of_theta` is empty.
+    """
     encoder, decoder, classifier = nets
     given, x, log_base, accepted, label, risk_weight, elbo_weight, _ = people
     n_encoder, n_vae = n_parameters(encoder), n_parameters(encoder) + n_parameters(decoder)
@@ -957,9 +901,11 @@ def model_loss(theta, stream, rows, people, layout, nets, o, of_theta):
         who[r], utility[r] = rows[i], imputed
         weight[r] = -per_unknown * (q if imputed > ZERO else ONE - q)
     if n_rows > 0:
-        eps = np.empty((n_rows, n_latent, max(o.n_elbo, o.n_kl)), F)
-        samples(stream, o.stratified, eps[:n_known])
-        samples(stream, o.stratified, eps[n_known:])
+        eps = noise
+        if len(noise) == 0:
+            eps = np.empty((n_rows, n_latent, max(o.n_elbo, o.n_kl)), F)
+            samples(stream, o.stratified, eps[:n_known])
+            samples(stream, o.stratified, eps[n_known:])
         log_x, log_utility, values, loc, scale, slope, of_loc, of_scale = vae_loss(
             theta[:n_vae],
             nets[:2],
@@ -984,14 +930,12 @@ def model_loss(theta, stream, rows, people, layout, nets, o, of_theta):
         for r in range(n_known, n_rows, 2):
             i, w = unknown[(r - n_known) // 2], o.beta * per_unknown
             if o.density:
-                kl, slope_of_kl = mixture_kl(logit[i], r, o.n_kl, loc, scale, eps, w, of_loc, of_scale)
+                kl = mixture_kl(logit[i], r, o.n_kl, loc, scale, eps, w, of_loc, of_scale)
             else:
-                kl, slope_of_kl = cdf_mixture_kl(logit[i], r, o.n_kl, loc, scale, eps, w, of_loc, of_scale)
+                kl = cdf_mixture_kl(logit[i], r, o.n_kl, loc, scale, eps, w, of_loc, of_scale)
             loss += w * kl
-            if o.through_classifier:
-                _, q = softplus(logit[i])
-                of_logit[i] = w * slope_of_kl - per_unknown * q * (ONE - q) * (log_x[r + 1] - log_x[r])
-        through_encoder(theta[:n_encoder], encoder, values, slope, of_loc, of_scale, of_theta[:n_encoder])
+        if len(of_theta) > 0:
+            through_encoder(theta[:n_encoder], encoder, values, slope, of_loc, of_scale, of_theta[:n_encoder])
     if o.trains_classifier:
         gradient = np.empty(n_units(classifier)[1] * n, F)
         copy(of_logit, gradient)
@@ -1007,7 +951,7 @@ def risk(logit, y, cost):
     return value, cost * (ONE - y) * q - (ONE - cost) * y * (ONE - q)
 
 
-@inner
+@inlined
 def classify(theta, sizes, given, rows, dropout, stream, values):
     """Output of a net with one for people `rows`, whose inputs and units are left in `values`."""
     n = len(rows)
@@ -1040,7 +984,7 @@ def samples(stream, stratify, out):
 
 
 @compiled
-def policy_epoch(vectors, steps, rate, streams, order, people, model, frames, nets, sizes, objective):
+def policy_epoch(vectors, steps, rate, streams, order, people, model, frames, nets, sizes, objective, bounds):
     """One epoch of policy nets π^Z of a few replicates, `policy_heads.net_loss`; arguments as `model_epoch`.
 
     `vectors` are those of nets with layers of these `sizes`, `model` are the parameters of encoder, decoder
@@ -1049,10 +993,10 @@ def policy_epoch(vectors, steps, rate, streams, order, people, model, frames, ne
     theta, mean, square = vectors
     of_theta, o = np.empty(theta.shape[1], F), Objective(*objective)
     for e in range(len(theta)):
-        for batch in range(o.n_batches):
-            rows = order[e, part(order.shape[1], o.n_batches, batch)]
+        own = of_replicate(people, e)
+        for batch in range(len(bounds) - 1):
+            rows = order[e, bounds[batch] : bounds[batch + 1]]
             of_theta[:] = ZERO
-            own = of_replicate(people, e)
             policy_loss(theta[e], streams[e], rows, own, model[e], frames[e], nets, sizes, o, of_theta)
             adam(theta[e], mean[e], square[e], of_theta, steps + batch + 1, rate)
 
@@ -1079,7 +1023,7 @@ def policy_loss(theta, stream, rows, people, model, frames, nets, sizes, o, of_t
     looked_up(inputs[n_latent:], given, s, rows, ONCE)
     of_policy, turned = np.empty(n_units(sizes)[0] * n, F), np.empty((n_latent, n), F)
     z = of_policy[: n_latent * n].reshape(n_latent, n)
-    z[:] = inputs[:n_latent]
+    copy(values[: n_latent * n], of_policy)
     for f in range(len(frames)):
         np.dot(frames[f].T, inputs[:n_latent], turned)
         for k in range(n_latent):
@@ -1099,15 +1043,13 @@ def policy_loss(theta, stream, rows, people, model, frames, nets, sizes, o, of_t
             logit = values[end + (decoder[-1] - 1) * n : end + decoder[-1] * n]
         else:
             shift(logit, F(np.log(o.cost / (ONE - o.cost))))
-        if not o.hard:
-            uniforms(stream, target)
         for i in range(n):
             _, p = softplus(logit[i])
-            target[i] = F(p >= o.cost) if o.hard else F(target[i] < p)
+            target[i] = F(p >= o.cost)
 
     end = forward(theta, sizes, of_policy, n, o.dropout, masks_of(stream, sizes, n, o.dropout))
     gradient = np.empty(n_units(sizes)[1] * n, F)
-    for i in range(n):  # with equal costs, the risk is half of the plain cross-entropy
-        _, slope = risk(of_policy[end + i], target[i], o.cost if o.cost_sensitive else HALF)
-        gradient[i] = weight[i] * (slope if o.cost_sensitive else TWO * slope)
+    for i in range(n):
+        _, slope = risk(of_policy[end + i], target[i], o.cost)
+        gradient[i] = weight[i] * slope
     backward(theta, sizes, of_policy, n, o.dropout, gradient, of_theta, NO)
