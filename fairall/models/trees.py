@@ -7,12 +7,13 @@ References:
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 import torch
 from scipy.special import logit
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 from torch import Tensor, nn
 
 from fairall.nn.native import tree_sums
@@ -27,6 +28,12 @@ TREES: dict[str, Any] = {
     "l2_regularization": 1.0,
     "max_bins": 63,
 }
+
+
+@functools.cache
+def libraries() -> ThreadpoolController:
+    """Libraries with threads, once scikit-learn is loaded; to look for them takes a fifth of a small fit."""
+    return ThreadpoolController()
 
 
 class BoostedTrees(nn.Module):
@@ -73,7 +80,7 @@ class BoostedTrees(nn.Module):
         from sklearn.ensemble import HistGradientBoostingClassifier  # takes a second
 
         boosting = HistGradientBoostingClassifier(**TREES, early_stopping=False)
-        with threadpool_limits(1):  # replicates are divided over threads
+        with libraries().limit(limits=1):  # replicates are divided over threads
             boosting.fit(x, label, weight)
         # The classifier has no public attribute of its trees; a test compares their sums with its own.
         for t, (tree,) in enumerate(boosting._predictors):
