@@ -122,12 +122,12 @@ class FairThresholds(Learner):
         if not self.learner.unchanged:
             # Into the memory, of which this is a view.
             seen.log_odds.copy_(self.log_odds(seen.x, seen.s, self.streams))
-        estimates = self.estimates(seen)
+        estimates, groups = self.estimates(seen), group_index(seen.s, self.n_groups)
         for e, n in enumerate(self.seen.counts.tolist()):
-            known, s = estimates[e, :n], seen.s[e, :n]
+            known, group = estimates[e, :n], groups[e, :n]
             # A group nobody of which has been seen, or a seed that has diverged, keeps the thresholds it has.
-            if len(s.unique()) == self.n_groups and known.isfinite().all():
-                self.choose_for(e, s, known)
+            if group.bincount(minlength=self.n_groups).all() and known.isfinite().all():
+                self.choose_for(e, group, known)
 
     def estimates(self, seen: Scored) -> Tensor:
         """What thresholds are chosen by, shape (E, M, 1 or 3): the log odds, and stake and cost by person."""
@@ -143,19 +143,19 @@ class FairThresholds(Learner):
         true_positives = self.fairness.rule is FairnessRule.equal_opportunity
         return merit(log_odds, *self.setting.stake_and_cost(x), true_positives=true_positives)
 
-    def choose_for(self, e: int, s: Tensor, estimates: Tensor) -> None:
-        """Choose the thresholds of replicate e from n people with s (n,) and `estimates` (n, ...)."""
+    def choose_for(self, e: int, group: Tensor, estimates: Tensor) -> None:
+        """Choose the thresholds of replicate e from n people of `group` (n,) with `estimates` (n, ...)."""
         before = float(self.least_rate[e])
         chosen = fair_thresholds(
             estimates[:, 0],
-            group_index(s, self.n_groups),
+            group,
             self.n_groups,
             self.fairness,
             self.setting.cost if self.setting.amounts is None else estimates[:, 2],
             stake=None if self.setting.amounts is None else estimates[:, 1],
-            places=self.share * len(s),
+            places=self.share * len(group),
             before=None if math.isnan(before) else before,
-            tolerance=TOLERANCE * len(s),
+            tolerance=TOLERANCE * len(group),
         )
         self.threshold[e], self.tied_share[e] = chosen.threshold, chosen.tied_share
         self.least_rate[e] = chosen.least_rate
@@ -307,11 +307,11 @@ class BlindThresholds(FairThresholds):
 
     @override
     @torch.no_grad()
-    def choose_for(self, e: int, s: Tensor, estimates: Tensor) -> None:
+    def choose_for(self, e: int, group: Tensor, estimates: Tensor) -> None:
         p, q = estimates[:, 0].sigmoid(), estimates[:, 1]
         counted = p if self.fairness.rule is FairnessRule.equal_opportunity else torch.ones_like(p)
         self.benefit[e] = torch.stack([(counted * (1.0 - q)).mean(), (counted * q).mean()])
-        weight = [torch.where(own, counted, 0.0) / counted[own].sum() for own in (s < 0, s > 0)]
+        weight = [torch.where(own, counted, 0.0) / counted[own].sum() for own in (group == 0, group == 1)]
 
         def gap(price: float) -> float:
             accepted = p >= self._least(p, q, self.benefit[e], price)

@@ -59,28 +59,37 @@ def people(seeds: int, n: int, start: int) -> Decided:
     return Decided(x, s, torch.zeros(seeds, n), torch.zeros(seeds, n).bool(), torch.zeros(seeds, n))
 
 
-def trained(training: Training, folder: Path) -> None:
-    """Run all phases."""
+def trained(folder: Path, *words: str) -> Training:
+    """A quick run with equal acceptance rates, after all phases."""
+    training = training_of(*words, "preset=quick", "fairness=demographic_parity")
     training.run(Checkpoint(folder / "state", "state", seconds=9e9), no_cache(), Display(progress_only=True))
+    return training
 
 
-def rates(pi: Tensor, s: Tensor) -> tuple[float, float]:
-    return pi[s < 0].mean().item(), pi[s > 0].mean().item()
+def fed(learner: FairThresholds, steps: range) -> FairThresholds:
+    """The learner after updates on 64 people each."""
+    for step in steps:
+        learner.update(people(len(learner.setting.seeds), 64, step))
+    return learner
+
+
+def gaps(learner: Learner, x: Tensor, s: Tensor) -> list[float]:
+    """Acceptance rate of S = +1 less that of S = −1 by seed."""
+    pi = learner.propensity(x, s, SeedStreams(learner.setting.seeds, "any"))
+    return [(own[of > 0].mean() - own[of < 0].mean()).item() for own, of in zip(pi, s, strict=True)]
 
 
 def test_rejected_people_alone_are_enough_to_choose_the_best_thresholds(
     two_features: MakeSetting,
 ) -> None:
     setting = two_features([0, 1])
-    learner = FairThresholds(PARITY, Known(setting))
-    for t in range(60):
-        learner.update(people(2, 64, t))
+    learner = fed(FairThresholds(PARITY, Known(setting)), range(60))
     new = people(2, 20_000, 1000)
+    # 0.5 / √(number of S = −1 in the window) is 0.015.
+    assert gaps(learner, new.x, new.s) == pytest.approx([0.0, 0.0], abs=0.05)
     pi = learner.propensity(new.x, new.s, SeedStreams([0, 1], "any"))
     cost, p = setting.cost, torch.sigmoid(new.x[..., 0])
     for e in range(2):
-        low, high = rates(pi[e], new.s[e])
-        assert abs(low - high) < 0.05  # 0.5 / √(number of S = −1 in the window) is 0.015
         # The best common rate, by brute force on the new people.
         best = -np.inf
         for rate in np.linspace(0.01, 0.99, 99):
@@ -93,10 +102,10 @@ def test_rejected_people_alone_are_enough_to_choose_the_best_thresholds(
 
 
 def test_an_estimate_that_moves_takes_the_thresholds_with_it(two_features: MakeSetting) -> None:
-    still, moving = (FairThresholds(PARITY, Known(two_features([0]), moves=moves)) for moves in (False, True))
-    for t in range(20):
-        for learner in (still, moving):
-            learner.update(people(1, 64, t))
+    still, moving = (
+        fed(FairThresholds(PARITY, Known(two_features([0]), moves=moves)), range(20))
+        for moves in (False, True)
+    )
     # Everybody's log odds, also of people seen long ago, are greater by 0.1 for each update.
     seen = moving.seen.rows()
     now = moving.learner.log_odds(seen.x, seen.s, moving.streams)
@@ -116,7 +125,7 @@ def test_a_learner_that_stays_as_it_is_is_not_asked_again(
 
     monkeypatch.setattr(known, "log_odds", counted)
     for t, known.unchanged in enumerate((False, True, True, False)):
-        learner.update(people(1, 64, t))
+        fed(learner, range(t, t + 1))
     assert asked == [64, 64, 64, 64, 64, 256]
 
 
@@ -130,19 +139,15 @@ def test_the_window_begins_with_the_pool() -> None:
     assert torch.equal(seen.s, data.pool.s.expand(2, -1))
     assert not seen.accepted.any()
     learner.choose()
-    low, high = rates(learner.propensity(seen.x, seen.s, learner.streams)[0], seen.s[0])
-    assert abs(low - high) < 0.02
+    assert gaps(learner, seen.x, seen.s)[0] == pytest.approx(0.0, abs=0.02)
 
 
 @pytest.mark.parametrize("slack", [0.1, 0.25])
 def test_the_gap_is_the_slack_where_it_binds(slack: float, two_features: MakeSetting) -> None:
     bound = replace(PARITY, slack=slack)
-    learner = FairThresholds(bound, Known(two_features([0])))
-    for t in range(60):
-        learner.update(people(1, 64, t))
+    learner = fed(FairThresholds(bound, Known(two_features([0]))), range(60))
     seen = learner.seen.rows()
-    low, high = rates(learner.propensity(seen.x, seen.s, learner.streams)[0], seen.s[0])
-    assert high - low == pytest.approx(slack, abs=0.01)
+    assert gaps(learner, seen.x, seen.s) == pytest.approx([slack], abs=0.01)
 
 
 @pytest.mark.whole
@@ -187,39 +192,34 @@ def test_other_methods_are_fairer_with_thresholds_than_without(method: str, tmp_
     assert with_bound.last("dpu").mean() < 0.2
 
 
-def test_methods_without_an_estimate_are_refused() -> None:
-    for method in ("random", "accept_all", "oracle", "fair_reductions", "explore_exploit"):
-        with pytest.raises(
-            FairAllError, match=rf"fairness=demographic_parity: model={method} has no estimate"
-        ):
-            job(compose_config(f"model={method}", "dataset=fico", "fairness=demographic_parity"))
-    with pytest.raises(FairAllError, match=r"fairness\.slack.*1\.5"):
-        job(compose_config("model=greedy", "dataset=fico", "fairness.slack=1.5"))
-    with pytest.raises(FairAllError, match=r"fairness\.blind=true: model=fairall_I_II is no classifier"):
-        job(
-            compose_config(
-                "model=fairall_I_II", "dataset=fico", "fairness=demographic_parity", "fairness.blind=true"
-            )
-        )
-    words = "model=greedy dataset=fico fairness=demographic_parity fairness.blind=true world=capacity"
-    with pytest.raises(FairAllError, match=r"without world\.capacity"):
-        job(compose_config(*words.split()))
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        *(
+            (f"model={method}", f"fairness=demographic_parity: model={method} has no estimate")
+            for method in ("random", "accept_all", "oracle", "fair_reductions", "explore_exploit")
+        ),
+        ("model=greedy fairness.slack=1.5", r"fairness\.slack.*1\.5"),
+        (
+            "model=fairall_I_II fairness.blind=true",
+            r"fairness\.blind=true: model=fairall_I_II is no classifier",
+        ),
+        ("model=greedy fairness.blind=true world=capacity", r"without world\.capacity"),
+    ],
+)
+def test_methods_and_values_without_thresholds_are_refused(words: str, said: str) -> None:
+    with pytest.raises(FairAllError, match=said):
+        job(compose_config("dataset=fico", "fairness=demographic_parity", *words.split()))
 
 
 @pytest.mark.whole
 def test_places_go_by_thresholds_at_equal_rates(tmp_path: Path) -> None:
-    words = ["model=ensemble", "dataset=fico", "world=capacity", "world.capacity.share=0.25", "preset=quick"]
-    training = training_of(
-        *words, "fairness=demographic_parity", "schedule.time_steps=30", f"outputs_dir={tmp_path}"
-    )
-    assert isinstance(training.learner, FairThresholds)
-    assert training.learner.share == 0.25
-    trained(training, tmp_path)
-    wanted = training.learner.propensity(
-        training.evaluation.stacked.x,
-        training.evaluation.stacked.s,
-        SeedStreams(training.evaluation.seeds, "any"),
-    )
+    words = "model=ensemble dataset=fico world=capacity world.capacity.share=0.25 schedule.time_steps=30"
+    training = trained(tmp_path, *words.split())
+    learner, people = training.learner, training.evaluation.stacked
+    assert isinstance(learner, FairThresholds)
+    assert learner.share == 0.25
+    wanted = learner.propensity(people.x, people.s, SeedStreams(training.evaluation.seeds, "any"))
     assert wanted.mean().item() == pytest.approx(0.25, abs=0.06)
 
 
@@ -234,39 +234,23 @@ def test_a_saved_policy_decides_by_the_thresholds(tmp_path: Path) -> None:
 
 @pytest.mark.whole
 def test_blind_decisions_do_not_depend_on_s_and_are_fair(tmp_path: Path) -> None:
-    words = [
-        "model=greedy",
-        "dataset=fico",
-        "preset=quick",
-        "schedule.time_steps=60",
-        "evaluation.window=[30,60]",
-    ]
-    training = training_of(*words, "fairness=demographic_parity", "fairness.blind=true")
-    trained(training, tmp_path)
-    learner = training.learner
+    words = "model=greedy dataset=fico schedule.time_steps=60 evaluation.window=[30,60] fairness.blind=true"
+    training = trained(tmp_path, *words.split())
+    learner, people = training.learner, training.evaluation.stacked
     assert isinstance(learner, BlindThresholds)
-    x, s = training.evaluation.stacked.x, training.evaluation.stacked.s
     streams = SeedStreams(training.evaluation.seeds, "any")
-    pi = learner.propensity(x, s, streams)
-    assert torch.equal(pi, learner.propensity(x, -s, streams))
-    for e in range(len(pi)):
-        low, high = rates(pi[e], s[e])
-        assert abs(low - high) < 0.15  # 0.5 and more without thresholds
+    pi = learner.propensity(people.x, people.s, streams)
+    assert torch.equal(pi, learner.propensity(people.x, -people.s, streams))
+    assert max(map(abs, gaps(learner, people.x, people.s))) < 0.15  # 0.5 and more without thresholds
 
 
 def test_resumed_from_any_state_the_thresholds_are_the_same(two_features: MakeSetting) -> None:
     def fresh() -> FairThresholds:
         return FairThresholds(replace(PARITY, window=200), Known(two_features([0, 1]), moves=True))
 
-    whole, begun = fresh(), fresh()
-    for t in range(9):
-        whole.update(people(2, 64, t))
-    for t in range(4):
-        begun.update(people(2, 64, t))
-    resumed = fresh()
-    resumed.load_training_state(begun.training_state())
-    for t in range(4, 9):
-        resumed.update(people(2, 64, t))
+    whole, resumed = fed(fresh(), range(9)), fresh()
+    resumed.load_training_state(fed(fresh(), range(4)).training_state())
+    fed(resumed, range(4, 9))
     torch.testing.assert_close(resumed.training_state(), whole.training_state(), rtol=0, atol=0)
 
 

@@ -1,9 +1,8 @@
 """Memory beside a plain list of people per seed."""
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -22,141 +21,6 @@ from tests.models.conftest import someone
 Keep = Literal["accepted", "all"]
 
 
-def decided(accepted: list[list[bool]], first: int) -> Decided:
-    """People of every seed, numbered from `first` on; every other field follows from the number."""
-    took = torch.tensor(accepted, dtype=torch.bool).view(len(accepted), -1)
-    number = first + torch.arange(took.numel(), dtype=torch.float32).view(took.shape)
-    x = torch.stack([number, -number], dim=-1)
-    s = 2.0 * (number % 2) - 1.0
-    return Decided(x, s, 1.0 / (1.0 + number), took, took * (number % 3 == 0))
-
-
-def reloaded(memory: Memory) -> Memory:
-    """A memory that a checkpoint gives back."""
-    saved = as_saved(memory.state_dict())
-    twin = Memory(memory.keep, memory.limit, of=memory.of)
-    twin.load_state_dict(saved)
-    return twin
-
-
-def numbers(rows: Decided, count: int, seed: int) -> list[float]:
-    return rows.x[seed, :count, 0].tolist()
-
-
-Step = list[list[bool]]
-
-
-@st.composite
-def sequences(draw: st.DrawFn) -> tuple[Keep, int | None, list[Step], int]:
-    """What to keep, a limit, decisions of some steps on 1 to 3 seeds, and the step to save and load after."""
-    n_seeds = draw(st.integers(1, 3))
-    steps = []
-    for size in draw(st.lists(st.integers(0, 6), min_size=1, max_size=8)):
-        one = st.lists(st.booleans(), min_size=size, max_size=size)
-        steps.append([draw(one) for _ in range(n_seeds)])
-    keep: Keep = draw(st.sampled_from(["accepted", "all"]))
-    limit = draw(st.none() | st.integers(1, 7))
-    return keep, limit, steps, draw(st.integers(0, len(steps) - 1))
-
-
-@settings(max_examples=examples(60), deadline=None)
-@given(sequences())
-def test_it_is_a_list_of_people_per_seed(case: tuple[Keep, int | None, list[Step], int]) -> None:
-    keep, limit, steps, saved_after = case
-    memory, n_seeds = Memory(keep, limit), len(steps[0])
-    known: list[list[float]] = [[] for _ in range(n_seeds)]
-    twin, first = None, 1
-    for t, step in enumerate(steps):
-        one = decided(step, first)
-        first += one.s.numel()
-        for own, number, took in zip(known, one.x[..., 0].tolist(), step, strict=True):
-            own += [n for n, accepted in zip(number, took, strict=True) if accepted or keep == "all"]
-        memory.add(one)
-        if twin is not None:
-            twin.add(one)
-        kept = [own[-limit:] if limit else own for own in known]
-        assert memory.counts.tolist() == [len(own) for own in kept]
-        assert len(memory) == max(map(len, kept))
-        rows = memory.rows()
-        assert rows.s.shape[1] == len(memory)
-        for seed, own in enumerate(kept):
-            place: list[float] = [0.0] * len(own)
-            for age, number in enumerate(own, start=len(known[seed]) - len(own)):
-                place[age % limit if limit else age] = number
-            assert numbers(rows, len(own), seed) == place
-            numbered = rows.x[seed, : len(own), 0]
-            assert torch.equal(rows.x[seed, : len(own), 1], -numbered)
-            assert torch.equal(rows.s[seed, : len(own)], 2.0 * (numbered % 2) - 1.0)
-            assert torch.equal(rows.propensity[seed, : len(own)], 1.0 / (1.0 + numbered))
-            assert torch.equal(
-                rows.label[seed, : len(own)], (numbered % 3 == 0) * rows.accepted[seed, : len(own)].float()
-            )
-            padding = [getattr(rows, name)[seed, len(own) :] for name in vars(rows)]
-            assert not any(values.any() for values in padding)
-        drawn = memory.sample(9, SeedStreams(range(n_seeds), "draws"))
-        for seed, own in enumerate(kept):
-            assert set(drawn.x[seed, :, 0].tolist()) <= set(own or [0.0])
-            if keep == "accepted":
-                assert drawn.accepted[seed].all() == bool(own)
-        if twin is not None:
-            other = twin.sample(9, SeedStreams(range(n_seeds), "draws"))
-            assert all(torch.equal(getattr(drawn, name), getattr(other, name)) for name in vars(drawn))
-            assert all(
-                torch.equal(a, b)
-                for a, b in zip(vars(rows).values(), vars(twin.rows()).values(), strict=True)
-            )
-        if t == saved_after:
-            twin = reloaded(memory)
-
-
-def test_draws_are_uniform_with_replacement_and_of_the_seeds_own() -> None:
-    memory = Memory("all")
-    memory.add(decided([[True] * 4] * 3, 1))
-    drawn = memory.sample(4000, SeedStreams([5, 6, 5], "draws")).x[..., 0]
-    for seed in range(3):
-        share = torch.stack([(drawn[seed] == n + 1 + 4 * seed).float().mean() for n in range(4)])
-        torch.testing.assert_close(share, torch.full((4,), 0.25), atol=0.03, rtol=0)
-    assert torch.equal(drawn[0] + 8, drawn[2])
-    assert not torch.equal(drawn[0] + 4, drawn[1])
-
-
-def test_a_seed_alone_has_the_rows_and_draws_it_has_among_others() -> None:
-    steps = [decided([[True, False, True], [False, False, True], [False] * 3], 10 * t) for t in range(4)]
-    together = Memory("accepted", 5)
-    for step in steps:
-        together.add(step)
-    for seed in range(3):
-        alone = Memory("accepted", 5)
-        for step in steps:
-            alone.add(replace(step, **{name: values[[seed]] for name, values in vars(step).items()}))
-        both = [
-            memory.sample(7, SeedStreams(seeds, "draws"))
-            for memory, seeds in ((together, [0, 1, 2]), (alone, [seed]))
-        ]
-        assert torch.equal(both[0].x[seed], both[1].x[0])
-        count = int(alone.counts)
-        assert numbers(together.rows(), count, seed) == numbers(alone.rows(), count, 0)
-
-
-def test_two_memories_loaded_from_one_state_are_independent() -> None:
-    memory = Memory("accepted")
-    memory.add(decided([[True, True], [False, False]], 1))
-    state = memory.state_dict()
-    first, second = Memory("accepted"), Memory("accepted")
-    for twin in (first, second):
-        twin.load_state_dict(state)
-    first.add(decided([[False], [True]], 7))  # into the room that the second seed has left
-    assert second.rows().x[1].abs().sum() == 0
-    assert state["columns"]["x"][1].abs().sum() == 0
-
-
-def test_a_memory_without_anybody_is_saved_and_loaded() -> None:
-    empty = reloaded(Memory("accepted"))
-    assert len(empty) == 0
-    empty.add(decided([[False, True]], 1))
-    assert empty.counts.tolist() == [1]
-
-
 @dataclass(frozen=True)
 class Marked(Decided):
     """Decided people with marks, shape (E, B, 2)."""
@@ -164,23 +28,89 @@ class Marked(Decided):
     mark: Tensor
 
 
-def test_further_tensors_of_people_are_kept_with_them() -> None:
-    memory = Memory("accepted", 3, of=Marked)
-    one = decided([[True, False, True]] * 2, 1)
-    fields: dict[str, Any] = dict(vars(one))
-    memory.add(Marked(**fields, mark=torch.stack([one.s, 5 * one.s], dim=-1)))
-    for own in (memory, reloaded(memory)):
-        drawn = own.sample(6, SeedStreams([0, 1], "draws"))
-        assert isinstance(drawn, Marked)
-        torch.testing.assert_close(drawn.mark, torch.stack([drawn.s, 5 * drawn.s], dim=-1))
+def numbered(number: Tensor) -> Marked:
+    """People whose fields all follow from their number, shape (E, B); 0 is nobody, odd ones are accepted."""
+    x, somebody, accepted = torch.stack([number, -number], -1), (number > 0).float(), number % 2 > 0
+    s = somebody * (2.0 * (number // 2 % 2) - 1.0)
+    label = accepted * (number % 3 == 0).float()
+    return Marked(x, s, somebody / (1.0 + number), accepted, label, mark=torch.stack([s, 5 * x[..., 1]], -1))
 
 
-@pytest.mark.parametrize("limit", [None, 4])
-def test_added_people_can_be_changed_afterwards(limit: int | None) -> None:
-    memory, one = Memory("all", limit), decided([[True, True]], 1)
-    memory.add(one)
-    one.x.zero_()
-    assert numbers(memory.rows(), 2, 0) == [1.0, 2.0]
+def alike(one: Decided, other: Decided) -> bool:
+    """Whether people have equal fields."""
+    return type(one) is type(other) and all(map(torch.equal, vars(one).values(), vars(other).values()))
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    keep=st.sampled_from(["accepted", "all"]),
+    limit=st.none() | st.integers(1, 7),
+    n_seeds=st.integers(1, 3),
+    sizes=st.lists(st.integers(0, 6), min_size=1, max_size=8),
+    saved_before=st.integers(0, 7),
+    draw=st.integers(0, 2**31),
+)
+def test_it_is_a_list_of_people_per_seed(
+    keep: Keep, limit: int | None, n_seeds: int, sizes: list[int], saved_before: int, draw: int
+) -> None:
+    saved_before %= len(sizes)
+    memory, alone, twin = (Memory(keep, limit, of=Marked) for _ in range(3))  # alone: the last seed
+    known: list[list[int]] = [[] for _ in range(n_seeds)]
+    first, luck = 2, torch.Generator().manual_seed(draw)
+    rates = torch.tensor([[0.8], [0.0], [0.5]])[:n_seeds]
+    for t, size in enumerate(sizes):
+        took = torch.rand(n_seeds, size, generator=luck) < rates
+        number = first + 2 * torch.arange(took.numel()).view(took.shape) + took
+        first += 2 * took.numel()
+        for own, numbers in zip(known, number.tolist(), strict=True):
+            own += [n for n in numbers if n % 2 or keep == "all"]
+        if t == saved_before:
+            twin.load_state_dict(as_saved(memory.state_dict()))
+        for one in (memory, twin) if t >= saved_before else (memory,):
+            added = numbered(number.float())
+            one.add(added)
+            added.x.zero_()  # what is added is copied
+        alone.add(numbered(number[-1:].float()))
+        kept = [own[-limit:] if limit else own for own in known]
+        assert memory.counts.tolist() == [len(own) for own in kept]
+        assert len(memory) == max(map(len, kept))
+        expected = torch.zeros(n_seeds, len(memory))
+        for place, own, all_of_seed in zip(expected, kept, known, strict=True):
+            for age, n in enumerate(own, start=len(all_of_seed) - len(own)):
+                place[age % limit if limit else age] = n
+        assert alike(memory.rows(), numbered(expected))
+        drawn, of_last = (
+            one.sample(9, SeedStreams([5] * n, "d")) for one, n in ((memory, n_seeds), (alone, 1))
+        )
+        assert alike(drawn, numbered(drawn.x[..., 0]))
+        for own, numbers in zip(kept, drawn.x[..., 0].tolist(), strict=True):
+            assert set(numbers) <= set(own or [0])
+        assert torch.equal(drawn.x[-1:], of_last.x)
+        if t >= saved_before:
+            assert alike(twin.rows(), memory.rows())
+            assert alike(twin.sample(9, SeedStreams([5] * n_seeds, "d")), drawn)
+
+
+def test_draws_are_uniform_with_replacement_and_of_the_seeds_own() -> None:
+    memory = Memory("all")
+    memory.add(numbered(torch.arange(1.0, 5.0).expand(3, -1)))
+    drawn = memory.sample(4000, SeedStreams([5, 6, 5], "draws")).x[..., 0]
+    share = torch.stack([(drawn == n).float().mean(-1) for n in range(1, 5)])
+    torch.testing.assert_close(share, torch.full((4, 3), 0.25), atol=0.03, rtol=0)
+    assert torch.equal(drawn[0], drawn[2])
+    assert not torch.equal(drawn[0], drawn[1])
+
+
+def test_two_memories_loaded_from_one_state_are_independent() -> None:
+    memory = Memory("accepted")
+    memory.add(numbered(torch.tensor([[1.0, 3.0], [2.0, 4.0]])))
+    state = memory.state_dict()
+    first, second = Memory("accepted"), Memory("accepted")
+    for twin in (first, second):
+        twin.load_state_dict(state)
+    first.add(numbered(torch.tensor([[2.0], [7.0]])))  # into the room that the second seed has left
+    assert second.rows().x[1].abs().sum() == 0
+    assert state["columns"]["x"][1].abs().sum() == 0
 
 
 @pytest.mark.parametrize("model", ["fairall_II", "fairlab_I_II", "fairlog", "unfairlog"])
@@ -197,22 +127,17 @@ def test_an_update_is_on_the_applicants_or_on_everybody_so_far(
     learner.warm_up_epoch(steps[0], 0)
     learner.update(steps[1])
     twin.load_training_state(as_saved(learner.training_state()))
-    trained = []
-
-    def noted(decided: Decided) -> None:
-        trained.append(decided)
-
+    trained: list[Decided] = []
     for one in (learner, twin):
         if isinstance(one, LatentLearner):
-            monkeypatch.setattr(one.epochs, "model_epoch", lambda _, decided: noted(decided))
+            monkeypatch.setattr(one.epochs, "model_epoch", lambda _, decided: trained.append(decided))
             monkeypatch.setattr(one.epochs, "policy_epoch", lambda *_: None)
         else:
-            monkeypatch.setattr(one, "_epoch", noted)
+            monkeypatch.setattr(one, "_epoch", trained.append)
         one.update(steps[2])
     (decided, again), n = trained, steps[2].s.shape[1]
     assert decided.s.shape == (2, n if kept == "step" else 3 * n)
     # Of a step, people have the propensity of that step, which tells the steps apart.
-    rates = decided.propensity.unique().numpy()
-    np.testing.assert_allclose(rates, [0.5] if kept == "step" else [0.3, 0.4, 0.5])
-    for one, other in zip(vars(decided).values(), vars(again).values(), strict=True):
-        assert torch.equal(one, other)
+    rates = decided.propensity.unique().tolist()
+    assert rates == pytest.approx([0.5] if kept == "step" else [0.3, 0.4, 0.5])
+    assert alike(decided, again)

@@ -6,7 +6,6 @@ import torch
 
 from fairall.models.members import Resampled
 from fairall.models.rivals.ensemble import Ensemble, EnsembleConfig
-from fairall.nn.stacked import StackedLinear
 from fairall.runtime.randomness import SeedStreams
 from tests.conftest import ComposeConfig, MakePeople, MakeSetting
 from tests.models.conftest import propensities, someone, taught
@@ -37,31 +36,26 @@ def test_members_see_samples_of_their_own_with_poisson_copies(
     assert correlation.abs().max() < 0.2
 
 
-def test_loss_is_that_of_each_members_sample(
-    config: EnsembleConfig, setting: MakeSetting, people: MakePeople
-) -> None:
+@pytest.fixture
+def learner(config: EnsembleConfig, setting: MakeSetting, people: MakePeople) -> Ensemble:
+    """Of two seeds, after one update."""
     learner = Ensemble(config, setting([0, 1]))
     learner.update(someone(people(30), 1, [0, 1]))
+    return learner
+
+
+def test_loss_is_that_of_each_members_sample(learner: Ensemble) -> None:
     batch = learner.memory.rows()
     assert isinstance(batch, Resampled)
     with torch.no_grad():
         loss = learner.loss(batch)
         p = torch.sigmoid(learner.member_logits(batch.x, batch.s)).double()
-    for k in range(2):
-        total = 0.0
-        for member in range(4):
-            for row in batch.accepted[k].nonzero().flatten().tolist():
-                own = p[k, member, row].item()
-                right = own if batch.label[k, row] else 1 - own
-                total -= batch.copies[k, row, member].item() * math.log(right)
-        assert loss[k].item() == pytest.approx(total / int(batch.accepted[k].sum()), rel=1e-4)
+    right = torch.where(batch.label.unsqueeze(1) > 0, p, 1 - p).log()
+    total = -(batch.copies.mT * right * batch.accepted.unsqueeze(1)).sum((1, 2))
+    torch.testing.assert_close(loss.double(), total / batch.accepted.sum(-1), rtol=1e-4, atol=0)
 
 
-def test_a_member_learns_from_its_own_sample_only(
-    config: EnsembleConfig, setting: MakeSetting, people: MakePeople
-) -> None:
-    learner = Ensemble(config, setting([0, 1]))
-    learner.update(someone(people(30), 1, [0, 1]))
+def test_a_member_learns_from_its_own_sample_only(learner: Ensemble) -> None:
     batch = learner.memory.rows()
     assert isinstance(batch, Resampled)
     learner.optimiser.zero_grad()
@@ -73,15 +67,6 @@ def test_a_member_learns_from_its_own_sample_only(
         assert moved.tolist() == [True, True, False, True, True, True, True, True]
 
 
-def constant(learner: Ensemble, logits: list[float]) -> None:
-    """Give each member a logit of its own, for everybody."""
-    last = learner.classifier.layers[-1]
-    assert isinstance(last, StackedLinear)
-    with torch.no_grad():
-        last.weight.zero_()
-        last.bias.copy_(torch.tensor(logits).repeat(len(last.bias) // len(logits)).view(-1, 1, 1))
-
-
 def test_it_accepts_where_members_disagree(
     config: EnsembleConfig, setting: MakeSetting, people: MakePeople
 ) -> None:
@@ -89,7 +74,9 @@ def test_it_accepts_where_members_disagree(
     agreed, disagreed = [-1.0] * 5, [-3.0, -3.0, -3.0, 1.0, 1.0]
     for quantile, logits, accepts in ((0.8, agreed, False), (0.8, disagreed, True), (0.5, disagreed, False)):
         learner = Ensemble(replace(config, members=5, quantile=quantile), setting([0, 1]))
-        constant(learner, logits)
+        *_, weight, bias = (parameter.data for parameter in learner.classifier.parameters())
+        weight.zero_()
+        bias.copy_(torch.tensor(logits).repeat(2).view(-1, 1, 1))
         assert (propensities(learner, crowd) == float(accepts)).all()
     score = learner.score(crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1), SeedStreams([0, 1], "p"))
     torch.testing.assert_close(score, torch.sigmoid(torch.tensor(-3.0)).expand(2, 20))
