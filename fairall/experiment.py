@@ -13,7 +13,7 @@ import numpy as np
 from omegaconf import DictConfig
 
 from fairall.config.checks import require
-from fairall.config.choices import flattened
+from fairall.config.choices import targets
 from fairall.config.compose import checked, compose_config
 from fairall.config.schema import Config, objectives_of
 from fairall.data.dataset import Dataset, dataset
@@ -83,8 +83,7 @@ def job(composed: DictConfig, people: Callable[[Dataset, Config], PreparedData] 
         require(objective in possible, "objective", objective, f"one of {', '.join(possible)}")
     policy = config.initial_policy.build()
     learner = learner_of(config, setting, world.share)
-    targets = [str(value) for key, value in flattened(config.to_plain()).items() if key.endswith("._target_")]
-    named = [name.rpartition(".")[0] for name in (*targets, *further)]
+    named = [name.rpartition(".")[0] for name in (*targets(config.to_plain()), *further)]
     functions = [measure.function for measure in measures]
     own = own_code(named, source, policy, learner, *world.parts.values(), *functions)
     names = [f"{function.__module__}.{function.__qualname__}" for function in functions]

@@ -19,10 +19,12 @@ from sklearn.utils import check_consistent_length, check_random_state, metadata_
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairall.config.choices import hyperparameters_without
+from fairall.config.schema import entry
 from fairall.config.words import refuse_places, words_of
 from fairall.decide.rules import Rule
 from fairall.evaluate.evaluation import evaluate
 from fairall.live.offline import learn, load, save, step
+from fairall.models.estimators import estimator_of, node_of
 from fairall.models.learner import MARGIN_DECIMALS
 from fairall.policy import Policy
 from fairall.tables import arrays
@@ -31,6 +33,7 @@ from fairall.tables.people import CODED
 
 __all__ = ["PolicyValue", "SelectiveLabelsClassifier", "policy_value"]
 
+DEFAULT = "parity_stacked"
 TUNED = "tuned"
 STORED = "notes_", "positive_", "n_features_in_", "_columns", "_attributes"
 MOST_DRAWN = 2**31  # seeds that a RandomState chooses from
@@ -54,6 +57,8 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
 
     Args:
         method: a learner of conf/model/.
+        estimator: unfitted classifier of scikit-learn's shape that estimates p(ỹ = 1 | x, s), a pipeline too
+            (docs/methods/estimator.md). The method is then `estimator`, unless it is one of reject inference.
         hyperparameters: values of the method's keys, as {"optimism": 0.2}; "tuned": those that most of
             FairAll's data sets select, where the method has some to tune; None: those of its file.
         cost: c of an acceptance, in (0, 1), in units of the gain from a positive label.
@@ -88,8 +93,9 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        method: str = "parity_stacked",
+        method: str = DEFAULT,
         *,
+        estimator: Any = None,
         hyperparameters: Mapping[str, Any] | str | None = None,
         cost: float = 0.5,
         sensitive: str | None = None,
@@ -101,6 +107,7 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         words: Sequence[str] = (),
     ) -> None:
         self.method = method
+        self.estimator = estimator
         self.hyperparameters = hyperparameters
         self.cost = cost
         self.sensitive = sensitive
@@ -155,9 +162,9 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         people, group, self._attributes = arrays.with_groups(table, sensitive_features, self.sensitive)
         log, columns = arrays.log_of(people, label, accepted, propensity)
         with of_input():
-            self._version, data = learn(
-                log, columns, self._words(), group=group, kinds=self.kinds, weight=weight
-            )
+            node = None if self.estimator is None else node_of(self.estimator)
+            given: dict[str, Any] = {"group": group, "kinds": self.kinds, "weight": weight, "estimator": node}
+            self._version, data = learn(log, columns, self._words(), **given)
         self.notes_ = [f"the good label is {self.positive_!r}, of {self.classes_.tolist()}", *data.notes]
         if data.warnings:
             warn("; ".join(data.warnings), stacklevel=2)
@@ -275,7 +282,9 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         folder = Path(path)
         about = {
-            "parameters": self.get_params(deep=False) | {"random_state": self.policy_.seeds[0]},
+            "parameters": self.get_params(deep=False)
+            | {"random_state": self.policy_.seeds[0], "estimator": None},
+            "estimator": self.estimator is not None,  # which the configuration describes
             "fitted": {name: getattr(self, name) for name in STORED},
             "named": hasattr(self, "feature_names_in_"),
             "classes": self.classes_,
@@ -303,6 +312,9 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
             try:
                 about = json.loads(text)
                 made = cls(**about["parameters"])
+                if about["estimator"]:
+                    node = entry(entry(version.policy.config, "model"), "estimator")
+                    made.estimator = estimator_of(node, "estimator")
                 made.__dict__.update({name: about["fitted"][name] for name in STORED}, _version=version)
                 made.classes_ = np.array(about["classes"], dtype=object if about["object"] else None)
                 if about["named"]:
@@ -337,8 +349,11 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"kinds={self.kinds!r}: give a dict of kinds by column")
         if not isinstance(seed, Number):
             seed = check_random_state(seed).randint(MOST_DRAWN)
-        values = {"model": self.method, "cost.value": self.cost, "seed": seed, "seeds": self.seeds}
-        own = words_of(hyperparameters_without(self.method, "csv") if given == TUNED else {"model": given})
+        method = self.method
+        if self.estimator is not None and method == DEFAULT:
+            method = "estimator"
+        values = {"model": method, "cost.value": self.cost, "seed": seed, "seeds": self.seeds}
+        own = words_of(hyperparameters_without(method, "csv") if given == TUNED else {"model": given})
         return [*words_of(values), *own, *self.words]
 
     def _table(self, X: Any, *, reset: bool = False) -> pd.DataFrame:

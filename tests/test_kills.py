@@ -18,11 +18,23 @@ RUN = """
 FILES = ("metrics.csv", "summary.json", "decisions.csv", "config.yaml", "policy/*", "figures/*")
 RESULT = tuple(f"runs/*/*/*/{name}" for name in FILES)
 UNTRACKED = "tracking.enabled=false"
+FOREST = [
+    "model.estimator._target_=sklearn.ensemble.RandomForestClassifier",
+    "model.estimator.n_estimators=5",
+]
+PIPELINE = (
+    "model.estimator={_target_:sklearn.pipeline.Pipeline,steps:[[scale,"
+    "{_target_:sklearn.preprocessing.StandardScaler}],[fit,{_target_:sklearn.naive_bayes.GaussianNB}]]}"
+)
+LIGHTGBM = ["model.estimator._target_=lightgbm.LGBMClassifier", "model.estimator.verbose=-1"]
 # Words, one of an undisturbed command before, if any, and the distance of writes between kills.
 COMMANDS = {
     "FairAll": (["model=fairall_I_II", *RUN, UNTRACKED], None, 40),
     "FairLog": (["model=fairlog", *RUN, UNTRACKED], None, 30),
     "with MLflow": (["model=unfairlog", *RUN], UNTRACKED, 8),
+    "a random forest": (["model=parcelling", FOREST, *RUN, UNTRACKED], None, 30),
+    "a pipeline": (["model=estimator", PIPELINE, *RUN, UNTRACKED], None, 30),
+    "LightGBM": (["model=estimator", *LIGHTGBM, *RUN, UNTRACKED], None, 30),
     "once more": (["model=greedy", *RUN, UNTRACKED, "force=true"], UNTRACKED, 15),
 }
 
@@ -36,6 +48,8 @@ def work(words: list[str]) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_run_that_is_killed_gives_the_same_result(name: str, tmp_path: Path, empty_store: Put) -> None:
     words, before, step = COMMANDS[name]
+    if name == "LightGBM":
+        pytest.importorskip("lightgbm", reason="lightgbm is not installed")
     begin = tmp_path / "begin"
     empty_store(begin / "outputs")
     if before is not None:

@@ -11,10 +11,14 @@ import pandas as pd
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from fairall.data.people import Decided
@@ -456,3 +460,48 @@ def test_the_page_runs_as_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert np.isfinite(names["search"].cv_results_["mean_test_score"]).all()
     # Groups have been routed.
     assert sensitive(names["search"].best_estimator_).column == "sex"
+
+
+CLASSIFIERS = {
+    "random forest": ("parity_stacked", RandomForestClassifier(10, max_features=1.0)),
+    "pipeline": ("parity_stacked", make_pipeline(StandardScaler(), LogisticRegression())),
+    "parcelling": ("parcelling", RandomForestClassifier(10)),
+    "LightGBM": ("parity_stacked", None),
+}
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_a_classifier_of_the_users_is_fitted_saved_and_goes_on_learning(name: str, tmp_path: Path) -> None:
+    method, model = CLASSIFIERS[name]
+    if name == "LightGBM":
+        lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+        model = lightgbm.LGBMClassifier(n_estimators=10, verbose=-1)
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(400, 3))
+    y = np.where(draw.random(400) < 0.7, x[:, 0] + draw.normal(size=400) > 0, np.nan)
+    policy = SelectiveLabelsClassifier(method, estimator=model, cost=0.6).fit(x, y)
+    assert np.corrcoef(policy.predict_proba(x)[:, 1], x[:, 0])[0, 1] > 0.6
+    policy.save(tmp_path)
+    twin = SelectiveLabelsClassifier.load(tmp_path, modules=["lightgbm"])
+    assert type(twin.estimator) is type(model)
+    assert str(twin.estimator.get_params()) == str(clone(twin.estimator).get_params())
+    for own in (policy, twin):
+        own.partial_fit(x[:200] + 0.1, y[:200])
+    assert np.array_equal(policy.predict_proba(x), twin.predict_proba(x))
+    assert np.array_equal(policy.decide(x), twin.decide(x))
+    assert policy.get_params()["estimator"] is model
+
+
+def test_a_classifier_is_refused_in_a_line_where_it_cannot_be_stored_or_used() -> None:
+    x, y = np.arange(40.0)[:, None], np.arange(40) % 2
+    for method, model, line in (
+        (
+            "parity_stacked",
+            FunctionTransformer(np.log1p),
+            "estimator.func: <ufunc 'log1p'> is no number",
+        ),
+        ("parity_stacked", Perceptron(), "model.estimator: Perceptron has no predict_proba to decide by"),
+        ("greedy", GaussianNB(), "model.estimator"),
+    ):
+        with pytest.raises(InputError, match=re.escape(line)):
+            SelectiveLabelsClassifier(method, estimator=model).fit(x, y)

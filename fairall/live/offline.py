@@ -41,6 +41,7 @@ def learn(
     group: str | None = None,
     kinds: Mapping[str, str] | None = None,
     weight: np.ndarray | None = None,
+    estimator: Mapping[str, Any] | None = None,
 ) -> tuple[Version, PreparedData]:
     """Phase I on everybody (section 4.1), then the warm-up on the whole log with its propensities.
 
@@ -51,6 +52,7 @@ def learn(
         group: column of the sensitive attribute; None: everybody is of one group.
         kinds: as of `dataset=csv`.
         weight: factor of the loss of each label, shape (N,); None: 1.
+        estimator: value of `model.estimator`; None: that of the words.
 
     Raises:
         FairAllError: where a word is not possible, the log has faults, or the method takes no weights.
@@ -81,6 +83,8 @@ def learn(
             *(override("outputs_dir", folder), f"schedule.warm_up_applicants={max(len(log), 64)}"),
             *words,
         )
+        if estimator is not None:  # a word would turn 1.0 into 1
+            composed.model.estimator = estimator
         task = job(composed, whole)
         return after_warm_up(task, Display(progress_only=True, silent=True)), task.data
 

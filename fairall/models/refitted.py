@@ -143,6 +143,10 @@ class Recent:
     def __init__(self) -> None:
         self._kept: list[tuple[weakref.ref[Tensor], Tensor, Tensor]] = []
 
+    def __reduce__(self) -> tuple[type[Recent], tuple[()]]:
+        """Copies begin with none: weak references cannot be pickled."""
+        return Recent, ()
+
     def of(self, compute: Callable[[Tensor, Tensor], Tensor], x: Tensor, s: Tensor) -> Tensor:
         """The values of people x (E, B, D) and s (E, B), computed unless the same x was asked for."""
         for known, of_s, values in self._kept:

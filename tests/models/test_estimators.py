@@ -23,6 +23,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
+from fairall import load_policy, run
+from fairall.config import compose
 from fairall.errors import FairAllError
 from fairall.models.estimators import (
     boosted_trees,
@@ -78,6 +80,31 @@ def test_an_archive_has_the_same_bytes_in_another_process(tmp_path: Path) -> Non
     for path in paths:
         subprocess.run([sys.executable, "-c", code, path], check=True)
     assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+@pytest.mark.whole
+def test_a_policy_of_a_package_that_is_not_trusted_is_not_read(tmp_path: Path) -> None:
+    pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    words = "model=estimator model.estimator._target_=lightgbm.LGBMClassifier model.estimator.verbose=-1"
+    quick = "dataset=credit preset=quick seeds=1 tracking.enabled=false"
+    made = run(*words.split(), *quick.split(), f"outputs_dir={tmp_path}")
+    assert made.path is not None
+    policy = load_policy(made.path, modules=["lightgbm"])
+    people = tmp_path / "people.csv"
+    policy.reader.example().to_csv(people, index=False)
+    decide = [sys.executable, "-m", "fairall", "decide", str(made.path), str(people)]
+    refused = subprocess.run(decide, capture_output=True, text=True)
+    assert refused.returncode == 1
+    assert "would run code of the module lightgbm" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    decided = subprocess.run([*decide, "--trust", "lightgbm", "--json"], capture_output=True, text=True)
+    assert decided.returncode == 0, decided.stderr
+    # The types of the archive are asked too, where the configuration names no package.
+    weights = policy.learner.state_dict()
+    own = compose.typed_config(*quick.split(), "model=estimator").model.build(policy.learner.setting)
+    own.load_state_dict(weights)
+    with pytest.raises(FairAllError, match=r"has the type lightgbm\.\S+, which could run code of lightgbm"):
+        own.fitted[0].read()
 
 
 class Own(BaseEstimator):
