@@ -18,10 +18,7 @@ RUN = """
 FILES = ("metrics.csv", "summary.json", "decisions.csv", "config.yaml", "policy/*", "figures/*")
 RESULT = tuple(f"runs/*/*/*/{name}" for name in FILES)
 UNTRACKED = "tracking.enabled=false"
-FOREST = [
-    "model.estimator._target_=sklearn.ensemble.RandomForestClassifier",
-    "model.estimator.n_estimators=5",
-]
+FOREST = "model.estimator={_target_:sklearn.ensemble.RandomForestClassifier,n_estimators:5}"
 PIPELINE = (
     "model.estimator={_target_:sklearn.pipeline.Pipeline,steps:[[scale,"
     "{_target_:sklearn.preprocessing.StandardScaler}],[fit,{_target_:sklearn.naive_bayes.GaussianNB}]]}"

@@ -202,7 +202,11 @@ def test_tables_of_other_packages(package: str) -> None:
 
 @pytest.mark.parametrize("method", ["stacked", "greedy", "ensemble", "fairlog", "unfairlog"])
 def test_weights_multiply_the_losses_of_labels(method: str) -> None:
-    linear = {} if method == "stacked" else {"hyperparameters": {"clf_arch": []}, "words": QUICK}
+    linear = (
+        {}
+        if method in ("stacked", "accepted_only", "parcelling")
+        else {"hyperparameters": {"clf_arch": []}, "words": QUICK}
+    )
     plain, ones, good = (
         learnt(method, ARRAY, LABEL, propensity=CHANCE, sample_weight=weight, **linear)
         for weight in (None, np.ones(200), 1 + 4 * (LABEL == 1))
@@ -360,8 +364,8 @@ def test_bad_input_is_one_clear_line() -> None:
         "Negative values in data passed to sample_weight": {"sample_weight": -ones},
         "sample_weight contains NaN": {"sample_weight": np.nan * ones},
         "it must not be zero for all labels of a class": {"sample_weight": NUMBER.fillna(0.0)},
-        "model=accepted_only is not possible: it must be parity_stacked": {
-            "method": "accepted_only",
+        "model=plot is not possible: it must be parity_stacked": {
+            "method": "plot",
             "sample_weight": ones,
         },
         "drop=paid": {"x": X.assign(paid=Y.eq("yes").astype(int))},
@@ -493,7 +497,7 @@ def test_a_classifier_of_the_users_is_fitted_saved_and_goes_on_learning(name: st
 
 
 def test_a_classifier_is_refused_in_a_line_where_it_cannot_be_stored_or_used() -> None:
-    x, y = np.arange(40.0)[:, None], np.arange(40) % 2
+    x, y = np.random.default_rng(0).normal(size=(40, 1)), np.arange(40) % 2
     for method, model, line in (
         (
             "parity_stacked",

@@ -92,12 +92,12 @@ def test_a_policy_of_a_package_that_is_not_trusted_is_not_read(tmp_path: Path) -
     policy = load_policy(made.path, modules=["lightgbm"])
     people = tmp_path / "people.csv"
     policy.reader.example().to_csv(people, index=False)
-    decide = [sys.executable, "-m", "fairall", "decide", str(made.path), str(people)]
-    refused = subprocess.run(decide, capture_output=True, text=True)
+    decide = [sys.executable, "-m", "fairall", "decide", str(made.path), str(people), "-o", "decided.csv"]
+    refused = subprocess.run(decide, capture_output=True, text=True, cwd=tmp_path)
     assert refused.returncode == 1
     assert "would run code of the module lightgbm" in refused.stderr
     assert refused.stderr.count("\n") == 1
-    decided = subprocess.run([*decide, "--trust", "lightgbm", "--json"], capture_output=True, text=True)
+    decided = subprocess.run([*decide, "--trust", "lightgbm"], capture_output=True, text=True, cwd=tmp_path)
     assert decided.returncode == 0, decided.stderr
     # The types of the archive are asked too, where the configuration names no package.
     weights = policy.learner.state_dict()
