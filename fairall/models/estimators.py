@@ -134,17 +134,21 @@ class Fitted(nn.Module):
     Args:
         n_models: K.
         trusted: packages whose types an archive may have beside those of scikit-learn.
+
+    Attributes:
+        changes: how often there were others.
     """
 
     def __init__(self, n_models: int, trusted: Collection[str] = ()) -> None:
         super().__init__()
-        self.n_models, self.trusted = n_models, set(trusted)
+        self.n_models, self.trusted, self.changes = n_models, set(trusted), 0
         self._classifiers: list[Any] | None = []
         self._archive: bytes | None = b""
 
     def keep(self, classifiers: list[Any]) -> None:
         """Take K fitted classifiers in place of those before."""
         self._classifiers, self._archive = classifiers, None
+        self.changes += 1
 
     def read(self) -> list[Any]:
         """The classifiers, none before the first fit; raises as `archive.of_archive`."""
@@ -174,6 +178,7 @@ class Fitted(nn.Module):
         """Restore what `get_extra_state` returned."""
         self._archive = state.numpy().tobytes()
         self._classifiers = None if self._archive else []
+        self.changes += 1
 
 
 def fitted(

@@ -102,7 +102,6 @@ class Refitted(Learner):
         if not self.unchanged:
             self.n_fitted.copy_(self.n_seen)
             self.refit()
-            self._recent = Recent()
 
     def refit(self) -> None:
         """Fit anew to the people in `memory`."""
@@ -119,7 +118,8 @@ class Refitted(Learner):
 
         Those of the people asked for last are kept: evaluated people are the same at every time step.
         """
-        return self._recent.of(self._of_classifiers, x, s)
+        changes = sum(cast(Fitted, own).changes for own in self.fitted)
+        return self._recent.of(self._of_classifiers, changes, x, s)
 
     def _of_classifiers(self, x: Tensor, s: Tensor) -> Tensor:
         of_seeds = [
@@ -141,17 +141,20 @@ class Recent:
     """Values of the people asked for last."""
 
     def __init__(self) -> None:
-        self._kept: list[tuple[weakref.ref[Tensor], Tensor, Tensor]] = []
+        self._kept: list[tuple[weakref.ref[Tensor], int, Tensor, Tensor]] = []
 
     def __reduce__(self) -> tuple[type[Recent], tuple[()]]:
         """Copies begin with none: weak references cannot be pickled."""
         return Recent, ()
 
-    def of(self, compute: Callable[[Tensor, Tensor], Tensor], x: Tensor, s: Tensor) -> Tensor:
-        """The values of people x (E, B, D) and s (E, B), computed unless the same x was asked for."""
-        for known, of_s, values in self._kept:
-            if known() is x and torch.equal(of_s, s):
+    def of(self, compute: Callable[[Tensor, Tensor], Tensor], changes: int, x: Tensor, s: Tensor) -> Tensor:
+        """The values of people x (E, B, D) and s (E, B).
+
+        They are computed unless the same x was asked for after as many `changes` of what computes them.
+        """
+        for known, before, of_s, values in self._kept:
+            if known() is x and before == changes and torch.equal(of_s, s):
                 return values
         values = compute(x, s)
-        self._kept = [*self._kept, (weakref.ref(x), s, values)][-RECENT:]
+        self._kept = [*self._kept, (weakref.ref(x), changes, s, values)][-RECENT:]
         return values

@@ -135,6 +135,12 @@ def test_estimates_of_other_people_in_the_same_place_are_their_own(make: Make) -
         found = [learner.log_odds(people.x.clone(), people.s, STREAMS) for people in (one, other)]
         assert all(map(torch.equal, found, expected))
     assert not torch.equal(learner.log_odds(one.x, -one.s, STREAMS), expected[0])
+    before = as_saved(learner.training_state())
+    learner.update(decided(400, 3))
+    after = learner.log_odds(one.x, one.s, STREAMS)
+    assert not torch.equal(after, expected[0])
+    learner.load_training_state(before)
+    assert torch.equal(learner.log_odds(one.x, one.s, STREAMS), expected[0])
 
 
 @pytest.mark.parametrize("cost", [0.2, 0.5, 0.8])

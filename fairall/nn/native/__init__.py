@@ -6,7 +6,7 @@
 """
 
 from fairall.nn.native.calls import blas, processor, takes, use_threads
-from fairall.nn.native.functions import average_probability, fastest, fill, outputs, tree_sums
+from fairall.nn.native.functions import average_probability, fastest, fill, outputs
 from fairall.nn.native.objective import Objective
 
 __all__ = [
@@ -18,6 +18,5 @@ __all__ = [
     "outputs",
     "processor",
     "takes",
-    "tree_sums",
     "use_threads",
 ]

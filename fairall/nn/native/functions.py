@@ -13,8 +13,6 @@ from fairall.nn.native.calls import kernels, over_replicates, takes
 from fairall.nn.native.objective import Objective
 from fairall.storage.checkpoint import Stateful
 
-FEW = 256  # rows whose sums over trees take less time than loading the compiled functions
-
 
 def outputs(layers: Sequence[Tensor], x: Tensor) -> Tensor:
     """Outputs of nets with ReLUs for x (E, in, B), without autograd, shape (E, out, B).
@@ -45,25 +43,6 @@ def average_probability(layers: Sequence[Tensor], loc: Tensor, scale: Tensor, no
     arrays = theta, loc, scale, noise, averages
     _over_replicates(lambda theta, *some: kernels().average(theta, sizes, *some), *arrays)
     return averages
-
-
-def tree_sums(feature: Tensor, bound: Tensor, child: Tensor, value: Tensor, x: Tensor) -> Tensor:
-    """Sums of the leaves that rows x (E, B, F) end at, shape (E, B), float64; nodes as `BoostedTrees` has.
-
-    Both ways add the trees in their order, so that sums do not depend on the number of rows.
-    """
-    if x.shape[:2].numel() > FEW and takes(x):
-        sums = x.new_empty(x.shape[:2], dtype=torch.float64)
-        _over_replicates(kernels().sum_trees, feature, bound, child, value, x, sums)
-        return sums
-    feature, child = feature.long(), child.long().flatten(-2)
-    trees = feature.shape[1]
-    node = torch.zeros(len(x), trees, x.shape[1], dtype=torch.long)
-    for _ in range(feature.shape[2] // 2):  # no tree is deeper
-        asked = x.unsqueeze(1).expand(-1, trees, -1, -1).gather(3, feature.gather(2, node).unsqueeze(-1))
-        right = ~(asked.squeeze(-1) <= bound.gather(2, node))
-        node = child.gather(2, 2 * node + right.long())
-    return value.gather(2, node).cumsum(1)[:, -1]
 
 
 def fill(kind: str, out: Tensor, state: Tensor) -> None:

@@ -230,22 +230,6 @@ def average(theta, sizes, loc, scale, noise, out):
                     out[e, first + i, branch] = total(logit[start : start + n_samples]) / F(n_samples)
 
 
-@compiled
-def sum_trees(feature, bound, child, value, x, out):
-    """Sums of the leaves that rows x (E, B, F) end at, to `out` (E, B); nodes as `fairall.models.trees`."""
-    for e in range(len(x)):
-        for i in range(x.shape[1]):
-            out[e, i] = 0.0
-        for t in range(feature.shape[1]):
-            for i in range(x.shape[1]):
-                node, before = 0, -1
-                while node != before:
-                    before = node
-                    right = np.int64(not x[e, i, feature[e, t, node]] <= bound[e, t, node])
-                    node = child[e, t, node, right]
-                out[e, i] += value[e, t, node]
-
-
 @inner
 def through_relu(gradient, hidden, factor):
     """Set the gradient of units that are not active to zero, and scale the others."""
