@@ -19,7 +19,7 @@ from fairall.models.classifier import Remembering
 from fairall.models.learner import DecisionRule, Learner, PretrainCurves
 from fairall.models.memory import Memory
 from fairall.models.objectives import train_on
-from fairall.models.thresholds import acceptance, fair_thresholds, merit, price_of_gap
+from fairall.models.thresholds import ByGroup, price_of_gap
 from fairall.nn.adam import Adam
 from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Cache
@@ -37,7 +37,7 @@ class Scored(Decided):
     log_odds: Tensor
 
 
-class FairThresholds(Learner):
+class FairThresholds(ByGroup):
     """A learner that decides by one threshold per group on its estimate of p(ỹ = 1 | x, s).
 
     The thresholds are the ones of greatest estimated utility under a bound on the gap between the groups'
@@ -56,17 +56,12 @@ class FairThresholds(Learner):
             the expected number of accepted people is that of the places.
 
     Attributes:
-        threshold: log odds, or with amounts `merit`, from which on a group's people are accepted, float64,
-            shape (E, G).
-        tied_share: acceptance probability there, shape (E, G).
         least_rate: least of the groups' rates at the last choice, shape (E,); NaN before the first.
 
     Raises:
         FairAllError: where the learner has no estimate of p(ỹ = 1 | x, s).
     """
 
-    threshold: Tensor
-    tied_share: Tensor
     least_rate: Tensor
 
     def __init__(self, fairness: FairnessConfig, learner: Learner, share: float = 1.0) -> None:
@@ -77,18 +72,15 @@ class FairThresholds(Learner):
                 f"{self.asked}: model={self.config.name} has no estimate of p(label = 1) that "
                 "thresholds could be chosen for; take fairness=none, or for instance model=ensemble"
             )
-        self.fairness, self.learner, self.share = fairness, learner, share
+        self.bound = self.fairness = fairness
+        self.learner, self.share = learner, share
         self.two_groups, self.takes_amounts = learner.two_groups, learner.takes_amounts
         self.rule = DecisionRule()  # people tied at a threshold have a probability
         self.seen = Memory("all", fairness.window, of=Scored)
         self.streams = SeedStreams(self.setting.seeds, "scores of fairness")
-        self.n_groups = self.setting.schema.n_groups
-        shape = len(self.setting.seeds), self.n_groups
-        cost = torch.tensor(self.setting.cost, dtype=torch.float64)
-        pays = cost.logit() if self.setting.amounts is None else torch.zeros_like(cost)
-        self.register_buffer("threshold", pays.expand(shape).clone())
-        self.register_buffer("tied_share", torch.ones(shape, dtype=torch.float64))
-        self.register_buffer("least_rate", torch.full(shape[:1], torch.nan, dtype=torch.float64))
+        n_seeds = len(self.setting.seeds)
+        self.begin(n_seeds)
+        self.register_buffer("least_rate", torch.full((n_seeds,), torch.nan, dtype=torch.float64))
 
     def seen_by_learner(self, s: Tensor) -> Tensor:
         """The sensitive attribute as the learner gets it, of the shape of s."""
@@ -122,56 +114,24 @@ class FairThresholds(Learner):
         if not self.learner.unchanged:
             # Into the memory, of which this is a view.
             seen.log_odds.copy_(self.log_odds(seen.x, seen.s, self.streams))
-        estimates, groups = self.estimates(seen), group_index(seen.s, self.n_groups)
+        estimates, groups = self.estimates(seen.log_odds, seen.x), group_index(seen.s, self.n_groups)
         for e, n in enumerate(self.seen.counts.tolist()):
             known, group = estimates[e, :n], groups[e, :n]
             # A group nobody of which has been seen, or a seed that has diverged, keeps the thresholds it has.
             if group.bincount(minlength=self.n_groups).all() and known.isfinite().all():
-                self.choose_for(e, group, known)
+                self.choose_of(e, group, known)
 
-    def estimates(self, seen: Scored) -> Tensor:
-        """What thresholds are chosen by, shape (E, M, 1 or 3): the log odds, and stake and cost by person."""
-        if self.setting.amounts is None:
-            return seen.log_odds.unsqueeze(-1)
-        return torch.stack([seen.log_odds, *self.setting.stake_and_cost(seen.x)], -1)
-
-    def ordered_by(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """What is compared with `threshold`, shape (E, B): the log odds, with amounts `merit`."""
-        log_odds = self.log_odds(x, s, streams)
-        if self.setting.amounts is None:
-            return log_odds
-        true_positives = self.fairness.rule is FairnessRule.equal_opportunity
-        return merit(log_odds, *self.setting.stake_and_cost(x), true_positives=true_positives)
-
-    def choose_for(self, e: int, group: Tensor, estimates: Tensor) -> None:
-        """Choose the thresholds of replicate e from n people of `group` (n,) with `estimates` (n, ...)."""
-        before = float(self.least_rate[e])
-        chosen = fair_thresholds(
-            estimates[:, 0],
+    def choose_of(self, e: int, group: Tensor, estimates: Tensor) -> None:
+        """Choose as `choose_for`, within the places and near the choice before."""
+        n, before = len(group), float(self.least_rate[e])
+        self.least_rate[e] = self.choose_for(
+            e,
             group,
-            self.n_groups,
-            self.fairness,
-            self.setting.cost if self.setting.amounts is None else estimates[:, 2],
-            stake=None if self.setting.amounts is None else estimates[:, 1],
-            places=self.share * len(group),
+            estimates,
+            places=self.share * n,
             before=None if math.isnan(before) else before,
-            tolerance=TOLERANCE * len(group),
+            tolerance=TOLERANCE * n,
         )
-        self.threshold[e], self.tied_share[e] = chosen.threshold, chosen.tied_share
-        self.least_rate[e] = chosen.least_rate
-
-    @torch.no_grad()
-    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """The acceptance probability, shape (E, B); 0 or 1 but at a threshold."""
-        group = group_index(s, self.n_groups)
-        of_group = self.threshold.gather(1, group), self.tied_share.gather(1, group)
-        return acceptance(self.ordered_by(x, s, streams), *of_group).to(x.dtype)
-
-    @override
-    @torch.no_grad()
-    def compared(self, x: Tensor, s: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor]:
-        threshold = self.threshold.gather(1, group_index(s, self.n_groups))
-        return self.ordered_by(x, s, streams).sigmoid().to(x.dtype), threshold.sigmoid().to(x.dtype)
 
     @override
     @torch.no_grad()
@@ -301,13 +261,13 @@ class BlindThresholds(FairThresholds):
 
     @override
     @torch.no_grad()
-    def estimates(self, seen: Scored) -> Tensor:
+    def estimates(self, log_odds: Tensor, x: Tensor) -> Tensor:
         """The log odds and p(S = +1 | x), shape (E, M, 2)."""
-        return torch.stack([seen.log_odds, self._advantaged(seen.x)], -1)
+        return torch.stack([log_odds, self._advantaged(x)], -1)
 
     @override
     @torch.no_grad()
-    def choose_for(self, e: int, group: Tensor, estimates: Tensor) -> None:
+    def choose_of(self, e: int, group: Tensor, estimates: Tensor) -> None:
         p, q = estimates[:, 0].sigmoid(), estimates[:, 1]
         counted = p if self.fairness.rule is FairnessRule.equal_opportunity else torch.ones_like(p)
         self.benefit[e] = torch.stack([(counted * (1.0 - q)).mean(), (counted * q).mean()])

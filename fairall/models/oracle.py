@@ -11,7 +11,6 @@ import torch
 from omegaconf import MISSING
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
-from typing_extensions import override
 
 from fairall.config.checks import at_least, one_of
 from fairall.config.schema import BoundConfig, FairnessRule, ModelConfig, NetInputs
@@ -36,8 +35,8 @@ from fairall.models.learner import (
     PretrainCurves,
     Setting,
 )
-from fairall.models.logistic import linear, ridge
-from fairall.models.thresholds import acceptance, fair_thresholds, merit
+from fairall.models.logistic import linear
+from fairall.models.thresholds import ByGroup
 from fairall.nn.native import blas
 from fairall.nn.stacked import StackedLinear, in_chunks
 from fairall.runtime.randomness import SeedStreams
@@ -132,7 +131,7 @@ class OracleConfig(ModelConfig):
     fairness: BoundConfig = field(default_factory=BoundConfig)
 
 
-class Oracle(FixedPolicy):
+class Oracle(ByGroup, FixedPolicy):
     """Model of p(ỹ | x, s) fitted to the labels of all training rows, at most the first `ENOUGH`.
 
     It is a logistic regression or boosted trees, whichever has the smaller log loss on validation people,
@@ -154,8 +153,6 @@ class Oracle(FixedPolicy):
             folds, size + 1), float64.
         boosted: whether these are boosted trees, shape ().
         known: log odds of the training people, and of others who come again.
-        threshold: least log odds accepted of each group, shape (R, G), float64.
-        tied_share: acceptance probability at these log odds, shape (R, G).
     """
 
     two_groups = False
@@ -164,33 +161,22 @@ class Oracle(FixedPolicy):
     config_type = OracleConfig
     boosted: Tensor
     weight: Tensor
-    threshold: Tensor
-    tied_share: Tensor
 
     def __init__(self, config: OracleConfig, setting: Setting) -> None:
         super().__init__(config, setting)
+        fairness = config.fairness
+        self.bound = None if fairness.rule is FairnessRule.none else fairness
         # With a bound, people tied at a threshold have a probability.
         self.rule = DecisionRule(drawn=self.bound is not None)
         self.inputs = FeatureInputs(setting.schema.seen_as(NetInputs.one_hot))
         self.codes = FeatureInputs(setting.schema.seen_as(NetInputs.codes))
-        self.n_groups = setting.schema.n_groups
         n = len(setting.seeds) if setting.splits > 1 else 1
         self.known = Known(n)
         self.fitted = nn.ModuleList(Fitted(FOLDS) for _ in range(setting.splits))
         self.register_buffer("boosted", torch.zeros((), dtype=torch.bool))
         shape = setting.splits, FOLDS, self.inputs.size_with_s + 1
         self.register_buffer("weight", torch.zeros(shape, dtype=torch.float64))
-        worth = torch.full((n, self.n_groups), setting.cost, dtype=torch.float64).logit()
-        if setting.amounts is not None:
-            worth = torch.zeros_like(worth)
-        self.register_buffer("threshold", worth)
-        self.register_buffer("tied_share", torch.ones_like(worth))
-
-    @property
-    def bound(self) -> BoundConfig | None:
-        """The bound on the gap between groups; None without one."""
-        fairness = self.config.fairness
-        return None if fairness.rule is FairnessRule.none else fairness
+        self.begin(n)
 
     def pretrain_units(self, data: PreparedData) -> int:
         """1: all splits are fitted together."""
@@ -253,22 +239,16 @@ class Oracle(FixedPolicy):
         Raises:
             NoOracleError: where everybody belongs to one group.
         """
-        assert self.bound is not None
-        chosen, columns = [], [log_odds, s]
-        if self.setting.amounts is not None:
-            columns += self.setting.stake_and_cost(x)
-        own_people = (values.reshape(-1, s.shape[-1]).expand(len(self.threshold), -1) for values in columns)
-        for own, own_s, *amounts in zip(*own_people, strict=True):
-            if own_s.min() == own_s.max():
+        n = len(self.threshold)
+        estimates, groups = self.estimates(log_odds, x), group_index(s, self.n_groups)
+        estimates = estimates.expand(n, *estimates.shape[-2:])
+        for e, group in enumerate(groups.expand(n, -1)):
+            if (group == group[0]).all():
                 raise NoOracleError(
-                    f"model={self.config.name}: all training rows have s = {own_s[0]:+.0f}: no second group "
-                    "whose acceptance rate could be the same"
+                    f"model={self.config.name}: all training rows have s = {s.flatten()[0]:+.0f}: no second "
+                    "group whose acceptance rate could be the same"
                 )
-            stake, cost = amounts or (None, self.setting.cost)
-            group = group_index(own_s, self.n_groups)
-            chosen.append(fair_thresholds(own, group, self.n_groups, self.bound, cost, stake=stake))
-        self.threshold = torch.stack([one.threshold for one in chosen])
-        self.tied_share = torch.stack([one.tied_share for one in chosen])
+            self.choose_for(e, group, estimates[e])
 
     def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams | None = None) -> Tensor:
         """Log odds of p(ỹ = 1 | x, s) of people x (..., D) and s (...), shape (...), float64."""
@@ -320,32 +300,6 @@ class Oracle(FixedPolicy):
 
     def _inputs(self, x: Tensor, s: Tensor, *, boosted: bool) -> np.ndarray:
         return self.codes.with_s(x, s).numpy() if boosted else self.inputs.with_s(x, s).double().numpy()
-
-    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """The acceptance probability, shape (E, B); draws nothing."""
-        return self.accepted(self.ordered(self.log_odds(x, s), x), s).to(x.dtype)
-
-    @override
-    def compared(self, x: Tensor, s: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor]:
-        """p(ỹ = 1 | x, s) and the threshold of the group, shapes (E, B); with amounts σ of `ordered`."""
-        ordered = self.ordered(self.log_odds(x, s), x)
-        return ordered.sigmoid(), self._of_group(self.threshold, s).sigmoid()
-
-    def ordered(self, log_odds: Tensor, x: Tensor) -> Tensor:
-        """What is compared with `threshold`: log odds (...), or with amounts the `merit` of people x."""
-        if self.setting.amounts is None:
-            return log_odds
-        true_positives = self.config.fairness.rule is FairnessRule.equal_opportunity
-        return merit(log_odds, *self.setting.stake_and_cost(x), true_positives=true_positives)
-
-    def accepted(self, ordered: Tensor, s: Tensor) -> Tensor:
-        """Acceptance probability of people of given `ordered` and s, shapes (...), float64."""
-        return acceptance(ordered, self._of_group(self.threshold, s), self._of_group(self.tied_share, s))
-
-    def _of_group(self, values: Tensor, s: Tensor) -> Tensor:
-        """The value of each person's group, of the shape of s."""
-        group = group_index(s, self.n_groups)
-        return values.gather(1, group.reshape(len(values), -1)).view(s.shape)
 
     def _fits(self, splits: Sequence[People], validation: Sequence[People]) -> dict[str, Any]:
         """The models of K splits: `fitted`, `weight` and `boosted`, and `hashes` and `log_odds` (K, N)."""
@@ -437,17 +391,15 @@ def selected_strength(x: np.ndarray, label: np.ndarray) -> float:
 
     It is the first, the strongest penalty, where fewer than two of the first `CHOOSING` people have a label.
     """
+    from sklearn.model_selection import GridSearchCV  # takes a second
+
     x, label = x[:CHOOSING], label[:CHOOSING]
     fold = stratified_folds(label)
     if not fold.any():  # a single one
         return STRENGTHS[0]
-    losses, weight = np.zeros(len(STRENGTHS)), None
-    for i, strength in enumerate(STRENGTHS):
-        for number in range(fold.max() + 1):
-            fitted, left_out = fold != number, fold == number
-            weight = ridge(x[fitted], label[fitted], strength, start=weight, exact=1e-4)
-            losses[i] += log_loss(linear(x[left_out], weight), label[left_out])
-    return STRENGTHS[losses.argmin()]
+    model, n = logistic(1.0, standardises=True), fold.max() + 1
+    search = GridSearchCV(model, {"c": STRENGTHS}, scoring="neg_log_loss", cv=n, refit=False)
+    return float(search.fit(x, label).best_params_["c"])
 
 
 def stratified_folds(label: np.ndarray) -> np.ndarray:

@@ -19,13 +19,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from scipy.special import expit, logit
 from torch import Tensor
+from typing_extensions import override
 
 from fairall.config.schema import BoundConfig, FairnessRule
+from fairall.data.people import group_index
+from fairall.models.learner import Learner
+from fairall.runtime.randomness import SeedStreams
 
 TIED = 1e-6  # log odds no further apart are equal: those of a net in float32 differ with the number of rows
 HALVINGS = 40  # bisection steps for the price of a gap
@@ -68,6 +73,81 @@ def acceptance(log_odds: Tensor, threshold: Tensor, tied_share: Tensor) -> Tenso
     """π of people with log odds, threshold and `tied_share` of their group, float64, shapes (...)."""
     beyond = log_odds - threshold
     return torch.where(beyond.abs() <= TIED, tied_share, (beyond > 0).double())
+
+
+class ByGroup(Learner):
+    """A learner that decides by a threshold for each group on its estimate of p(ỹ = 1 | x, s).
+
+    Attributes:
+        bound: rates that are compared, and the slack; None without a bound.
+        threshold: log odds, or with amounts `merit`, from which on a group's people are accepted, float64,
+            shape (R, G), of each replicate or of one for all.
+        tied_share: acceptance probability there, shape (R, G).
+    """
+
+    bound: BoundConfig | None
+    threshold: Tensor
+    tied_share: Tensor
+
+    def begin(self, n_replicates: int) -> None:
+        """Accept where it pays, in all groups of R replicates."""
+        self.n_groups = self.setting.schema.n_groups
+        pays = torch.full((n_replicates, self.n_groups), self.setting.cost, dtype=torch.float64).logit()
+        pays = pays if self.setting.amounts is None else torch.zeros_like(pays)
+        self.register_buffer("threshold", pays)
+        self.register_buffer("tied_share", torch.ones_like(pays))
+
+    def choose_for(self, e: int, group: Tensor, estimates: Tensor, **near: Any) -> float:
+        """Choose the thresholds of replicate e from n people of `group` (n,).
+
+        Args:
+            e: number of the replicate.
+            group: 0..G−1, each present, shape (n,).
+            estimates: log odds, and with amounts stake and cost, shape (n, 1 or 3).
+            near: further arguments of `fair_thresholds`.
+
+        Returns:
+            The least of the groups' rates.
+        """
+        assert self.bound is not None
+        log_odds, *amounts = estimates.unbind(-1)
+        stake, cost = amounts or (None, self.setting.cost)
+        chosen = fair_thresholds(log_odds, group, self.n_groups, self.bound, cost, stake=stake, **near)
+        self.threshold[e], self.tied_share[e] = chosen.threshold, chosen.tied_share
+        return chosen.least_rate
+
+    def estimates(self, log_odds: Tensor, x: Tensor) -> Tensor:
+        """What thresholds are chosen by, shape (..., 1 or 3): the log odds, and stake and cost by person."""
+        amounts = () if self.setting.amounts is None else self.setting.stake_and_cost(x)
+        return torch.stack(torch.broadcast_tensors(log_odds, *amounts), -1)
+
+    def ordered(self, log_odds: Tensor, x: Tensor) -> Tensor:
+        """What is compared with `threshold`: log odds (...), or with amounts the `merit` of people x."""
+        if self.setting.amounts is None:
+            return log_odds
+        true_positives = self.bound is not None and self.bound.rule is FairnessRule.equal_opportunity
+        return merit(log_odds, *self.setting.stake_and_cost(x), true_positives=true_positives)
+
+    def accepted(self, ordered: Tensor, s: Tensor) -> Tensor:
+        """Acceptance probability of people of given `ordered` and s, shapes (...), float64."""
+        return acceptance(ordered, self.of_group(self.threshold, s), self.of_group(self.tied_share, s))
+
+    def of_group(self, values: Tensor, s: Tensor) -> Tensor:
+        """The value (R, G) of each person's group, of the shape of s."""
+        group = group_index(s, self.n_groups)
+        return values.gather(1, group.reshape(len(values), -1)).view(s.shape)
+
+    @torch.no_grad()
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """The acceptance probability, shape (E, B); 0 or 1 but at a threshold."""
+        return self.accepted(self.ordered(self.log_odds(x, s, streams), x), s).to(x.dtype)
+
+    @override
+    @torch.no_grad()
+    def compared(self, x: Tensor, s: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor]:
+        """σ of `ordered` and of the threshold of the group, shapes (E, B)."""
+        ordered = self.ordered(self.log_odds(x, s, streams), x)
+        return ordered.sigmoid().to(x.dtype), self.of_group(self.threshold, s).sigmoid().to(x.dtype)
 
 
 def fair_thresholds(
