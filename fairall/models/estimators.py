@@ -187,6 +187,7 @@ def fitted(
     label: np.ndarray,
     weight: np.ndarray | None = None,
     *,
+    cost: float = 0.5,
     seed: int = 0,
 ) -> Any:
     """A fitted clone of an estimator.
@@ -194,9 +195,10 @@ def fitted(
     Args:
         estimator: unfitted.
         x: inputs, shape (N, F).
-        label: in [0, 1], 0 and 1 both among them, shape (N,); a label p between counts as p of label 1 and
-            1 − p of label 0.
+        label: in [0, 1], shape (N,); a label p between counts as p of label 1 and 1 − p of label 0. Labels
+            that are all 0 or all 1 give everybody (Σ label + 2c)/(N + 2), which is c without any.
         weight: of each row, not negative, shape (N,); None: 1.
+        cost: c.
         seed: of all parameters `random_state` that are None.
 
     Raises:
@@ -204,6 +206,10 @@ def fitted(
     """
     from sklearn.base import clone
 
+    if (ones := float(label.sum())) in (0.0, len(label)):
+        constant: Any = logistic(1.0)
+        constant.weights_ = np.append(np.zeros(x.shape[1]), logit((ones + 2.0 * cost) / (len(label) + 2.0)))
+        return constant
     between = (label > 0.0) & (label < 1.0)
     if between.any():
         weight = np.ones(len(label)) if weight is None else weight
@@ -243,27 +249,6 @@ def _weight_name(estimator: Any) -> str | None:
         name = _weight_name(last)
         return name and f"{step}__{name}"
     return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
-
-
-def fitted_or_constant(
-    estimator: BaseEstimator,
-    x: np.ndarray,
-    label: np.ndarray,
-    weight: np.ndarray | None = None,
-    *,
-    cost: float,
-    seed: int = 0,
-) -> Any:
-    """The same; of n labels that are all the same one that gives everybody (ones + 2c)/(n + 2).
-
-    That is c where there is no label. Arguments as of `fitted`, and c.
-    """
-    ones, n = float(label.sum()), len(label)
-    if 0.0 < ones < n:
-        return fitted(estimator, x, label, weight, seed=seed)
-    constant: Any = logistic(1.0)
-    constant.weights_ = np.append(np.zeros(x.shape[1]), logit((ones + 2.0 * cost) / (n + 2.0)))
-    return constant
 
 
 def log_odds(estimator: Any, x: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from scipy.special import expit
 if TYPE_CHECKING:
     from torch import Tensor
 
-EXACT = 1e-10
+EXACT = 1e-10  # largest component of the gradient of the mean loss in the end
 MOST_STEPS = 100
 ROUNDING = 1e-12  # relative, of the loss: no reason to shorten a step
 SMALLEST = 1e-12  # least 1 − mean of a mixture, so that odds are finite
@@ -26,9 +26,6 @@ def penalised(
     label: np.ndarray,
     c: float,
     weight: np.ndarray | None = None,
-    *,
-    start: np.ndarray | None = None,
-    exact: float = EXACT,
 ) -> np.ndarray:
     """Slopes w and intercept of a logistic model that minimise Σ weight·loss + |w|²/(2c).
 
@@ -37,8 +34,6 @@ def penalised(
         label: in [0, 1], neither all 0 nor all 1, shape (N,).
         c: inverse strength of the penalty, which the intercept is without.
         weight: of each row, not negative, shape (N,); None: 1.
-        start: a guess of the result, shape (D + 1,); None: 0.
-        exact: largest component of the gradient of the mean loss in the end.
 
     Returns:
         Shape (D + 1,), the intercept last.
@@ -51,13 +46,13 @@ def penalised(
     def loss(weights: np.ndarray, odds: np.ndarray) -> float:
         return float(share @ (np.logaddexp(0.0, odds) - label * odds) + penalty @ weights**2 / 2)
 
-    weights = np.zeros(columns.shape[1]) if start is None else start
+    weights = np.zeros(columns.shape[1])
     odds = columns @ weights
     reached = loss(weights, odds)
     for _ in range(MOST_STEPS):
         p = expit(odds)
         gradient = columns.T @ (share * (p - label)) + penalty * weights
-        if np.abs(gradient).max() <= exact:
+        if np.abs(gradient).max() <= EXACT:
             break
         curvature = (columns.T * (share * p * (1.0 - p))) @ columns + np.diag(penalty)
         step = np.linalg.solve(curvature, gradient)
@@ -74,9 +69,6 @@ def ridge(
     label: np.ndarray,
     c: float,
     weight: np.ndarray | None = None,
-    *,
-    start: np.ndarray | None = None,
-    exact: float = EXACT,
 ) -> np.ndarray:
     """Weights of a logistic model that minimise Σ weight·loss + |w|²/(2c), w of standardised columns.
 
@@ -85,16 +77,12 @@ def ridge(
         label: in {0, 1}, both present, shape (N,).
         c: inverse strength of the penalty.
         weight: of each row, not negative, shape (N,); None: 1.
-        start: a guess of the result, shape (D + 1,); None: 0.
-        exact: largest component of the gradient of the mean loss in the end.
 
     Returns:
         Shape (D + 1,): the weights of the columns as given, and the intercept, without a penalty, last.
     """
     mean, scale = x.mean(0), np.where((x == x[0]).all(0), 1.0, x.std(0))
-    if start is not None:
-        start = np.append(start[:-1] * scale, start[-1] + start[:-1] @ mean)
-    weights = penalised((x - mean) / scale, label, c, weight, start=start, exact=exact)
+    weights = penalised((x - mean) / scale, label, c, weight)
     slopes = weights[:-1] / scale
     return np.append(slopes, weights[-1] - slopes @ mean)
 

@@ -24,7 +24,6 @@ from fairall.models.estimators import (
     Fitted,
     boosted_trees,
     fitted,
-    fitted_or_constant,
     log_odds,
     logistic,
 )
@@ -323,7 +322,7 @@ class Oracle(ByGroup, FixedPolicy):
             for number in range(FOLDS):
                 left_out = fold == number % n
                 of = ~left_out if n > 1 else left_out  # one fold: a label that a single person has
-                found.append(fitted_or_constant(kinds[boosted], given[of], label[of], cost=self.setting.cost))
+                found.append(fitted(kinds[boosted], given[of], label[of], cost=self.setting.cost))
                 known[k, left_out] = log_odds(found[number], given[left_out])
             if boosted:
                 cast(Fitted, of_splits[k]).keep(found)
@@ -375,9 +374,16 @@ def hashes(x: Tensor, s: Tensor) -> Tensor:
 
 
 def mixed_folds(label: np.ndarray) -> np.ndarray:
-    """The fold of each person, shape (N,), by chance: in a sorted table folds of neighbours would differ."""
-    order, fold = np.random.default_rng(0).permutation(len(label)), np.empty(len(label), dtype=int)
-    fold[order] = stratified_folds(label[order])
+    """One of `n_folds` of each person, shape (N,): in each both labels have the same share, if possible.
+
+    People are mixed by chance: in a sorted table folds of neighbours would differ.
+    """
+    from sklearn.model_selection import StratifiedKFold  # takes a second
+
+    order, fold = np.random.default_rng(0).permutation(len(label)), np.zeros(len(label), dtype=int)
+    if (folds := n_folds(label)) > 1:
+        for number, (_, left_out) in enumerate(StratifiedKFold(folds).split(label, label[order])):
+            fold[order[left_out]] = number
     return fold
 
 
@@ -394,27 +400,16 @@ def selected_strength(x: np.ndarray, label: np.ndarray) -> float:
     from sklearn.model_selection import GridSearchCV  # takes a second
 
     x, label = x[:CHOOSING], label[:CHOOSING]
-    fold = stratified_folds(label)
-    if not fold.any():  # a single one
+    if (folds := n_folds(label)) < 2:
         return STRENGTHS[0]
-    model, n = logistic(1.0, standardises=True), fold.max() + 1
-    search = GridSearchCV(model, {"c": STRENGTHS}, scoring="neg_log_loss", cv=n, refit=False)
+    model = logistic(1.0, standardises=True)
+    search = GridSearchCV(model, {"c": STRENGTHS}, scoring="neg_log_loss", cv=folds, refit=False)
     return float(search.fit(x, label).best_params_["c"])
 
 
-def stratified_folds(label: np.ndarray) -> np.ndarray:
-    """The fold of each person, shape (N,): in each the same share of both labels, as far as possible.
-
-    There are `FOLDS`, or as many as people of the rarer label in {0, 1}.
-    """
-    from sklearn.model_selection import StratifiedKFold  # takes a second
-
-    folds = min(FOLDS, int(np.bincount(label.astype(int), minlength=2).min()))
-    fold = np.zeros(len(label), dtype=int)
-    if folds > 1:
-        for number, (_, left_out) in enumerate(StratifiedKFold(folds).split(label, label)):
-            fold[left_out] = number
-    return fold
+def n_folds(label: np.ndarray) -> int:
+    """`FOLDS`, or as many as people of the rarer label in {0, 1}."""
+    return min(FOLDS, int(np.bincount(label.astype(int), minlength=2).min()))
 
 
 def oracles(people: People, validation: People, setting: Setting, cache: Cache) -> dict[str, Oracle]:

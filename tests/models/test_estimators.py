@@ -30,7 +30,6 @@ from fairall.models.estimators import (
     boosted_trees,
     estimator_of,
     fitted,
-    fitted_or_constant,
     log_odds,
     logistic,
     node_of,
@@ -217,5 +216,5 @@ def test_what_a_classifier_raises_is_one_line() -> None:
     x, label = table()
     with pytest.raises(FairAllError, match=r"LogisticRegression cannot be fitted \(\w*Error: .*C"):
         fitted(LogisticRegression(C=-1.0), x, label)
-    constant = fitted_or_constant(Perceptron(), x, np.ones(200), cost=0.3)
+    constant = fitted(Perceptron(), x, np.ones(200), cost=0.3)
     np.testing.assert_allclose(expit(log_odds(constant, x)), 200.6 / 202)

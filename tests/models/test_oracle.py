@@ -30,7 +30,6 @@ from fairall.models.oracle import (
     mixed_folds,
     oracles,
     selected_strength,
-    stratified_folds,
 )
 from fairall.runtime.randomness import SeedStreams
 from tests.conftest import cache_in, imported, no_cache
@@ -287,7 +286,7 @@ def test_strength_and_weights_are_those_of_scikit_learn(kind: str) -> None:
 @pytest.mark.parametrize("rarer", [1, 3, 40])
 def test_folds_have_the_same_share_of_both_labels(rarer: int) -> None:
     label = (np.arange(103) < rarer).astype(float)
-    fold = stratified_folds(label)
+    fold = mixed_folds(label)
     assert fold.max() + 1 == min(rarer, 5)
     for of_label in (fold[label == 0], fold[label == 1]):
         sizes = np.bincount(of_label)

@@ -33,7 +33,6 @@ from fairall.models.estimators import (
     SEEDS,
     estimator_of,
     fitted,
-    fitted_or_constant,
     log_odds,
     logistic,
     packages,
@@ -132,7 +131,7 @@ class AcceptedOnly(Refitted):
         else:
             table = table._replace(x=np.pad(table.x, ((0, 0), (0, self.further))))
         used = Table(*(column[table.weight > 0] for column in table))
-        return [fitted_or_constant(self.model, *used, cost=self.setting.cost, seed=seed)]
+        return [fitted(self.model, *used, cost=self.setting.cost, seed=seed)]
 
     def table(self, seen: Seen) -> Table:
         """The people whom the classifier is fitted to; those of weight 0 are left out."""

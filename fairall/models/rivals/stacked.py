@@ -24,7 +24,7 @@ from fairall.config.checks import limited, not_negative, positive
 from fairall.config.schema import NetInputs
 from fairall.data.features import FeatureInputs
 from fairall.data.people import Decided
-from fairall.models.estimators import boosted_trees, fitted_or_constant, logistic
+from fairall.models.estimators import boosted_trees, fitted, logistic
 from fairall.models.learner import Setting
 from fairall.models.refitted import Refitted, RefittedConfig
 from fairall.runtime.randomness import SeedStreams
@@ -95,7 +95,7 @@ class Stacked(Refitted):
         weight = None if seen.weight is None else seen.weight.numpy()
         table, cost = (seen.label.numpy(), weight), self.setting.cost
         return [
-            fitted_or_constant(model, given, *table, cost=cost, seed=seed)
+            fitted(model, given, *table, cost=cost, seed=seed)
             for model, given in zip(self.models, self.given(e, seen.x, seen.s), strict=True)
         ]
 
