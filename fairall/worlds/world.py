@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from torch import Tensor
@@ -13,9 +14,10 @@ from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
 from fairall.metrics import Measure, registered
 from fairall.storage.checkpoint import Stateful
-from fairall.worlds.capacity import Capacity
-from fairall.worlds.measures import regret
 from fairall.worlds.part import Part, PartConfig, WorldSetting
+
+if TYPE_CHECKING:  # a world without it needs no code of it
+    from fairall.worlds.capacity import Capacity
 
 
 class World(Stateful):
@@ -61,6 +63,8 @@ class World(Stateful):
     @property
     def capacity(self) -> Capacity | None:
         """The part that limits acceptances, if there is one."""
+        from fairall.worlds.capacity import Capacity
+
         return next((part for part in self._chain if isinstance(part, Capacity)), None)
 
     @property
@@ -76,6 +80,8 @@ class World(Stateful):
     @property
     def measures(self) -> tuple[Measure, ...]:
         """Measures that runs in this world report besides the standard ones."""
+        from fairall.worlds.measures import regret
+
         functions = [function for part in self._chain for function in (regret, *part.measures)]
         return tuple(registered(function) for function in dict.fromkeys(functions))
 
