@@ -23,7 +23,7 @@ PIPELINE = (
     "model.estimator={_target_:sklearn.pipeline.Pipeline,steps:[[scale,"
     "{_target_:sklearn.preprocessing.StandardScaler}],[fit,{_target_:sklearn.naive_bayes.GaussianNB}]]}"
 )
-LIGHTGBM = ["model.estimator._target_=lightgbm.LGBMClassifier", "model.estimator.verbose=-1"]
+LIGHTGBM = "model.estimator={_target_:lightgbm.LGBMClassifier,verbose:-1,n_jobs:1}"
 # Words, one of an undisturbed command before, if any, and the distance of writes between kills.
 COMMANDS = {
     "FairAll": (["model=fairall_I_II", *RUN, UNTRACKED], None, 40),
@@ -31,7 +31,7 @@ COMMANDS = {
     "with MLflow": (["model=unfairlog", *RUN], UNTRACKED, 8),
     "a random forest": (["model=parcelling", FOREST, *RUN, UNTRACKED], None, 30),
     "a pipeline": (["model=estimator", PIPELINE, *RUN, UNTRACKED], None, 30),
-    "LightGBM": (["model=estimator", *LIGHTGBM, *RUN, UNTRACKED], None, 30),
+    "LightGBM": (["model=estimator", LIGHTGBM, *RUN, UNTRACKED], None, 30),
     "once more": (["model=greedy", *RUN, UNTRACKED, "force=true"], UNTRACKED, 15),
 }
 

@@ -479,7 +479,7 @@ def test_a_classifier_of_the_users_is_fitted_saved_and_goes_on_learning(name: st
     method, model = CLASSIFIERS[name]
     if name == "LightGBM":
         lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
-        model = lightgbm.LGBMClassifier(n_estimators=10, verbose=-1)
+        model = lightgbm.LGBMClassifier(n_estimators=10, verbose=-1, n_jobs=1)
     draw = np.random.default_rng(0)
     x = draw.normal(size=(400, 3))
     y = np.where(draw.random(400) < 0.7, x[:, 0] + draw.normal(size=400) > 0, np.nan)

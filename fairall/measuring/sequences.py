@@ -169,5 +169,5 @@ def gap_wealth(phi: np.ndarray, group: np.ndarray, codes: np.ndarray, epsilon: f
 def _before(values: np.ndarray, at_first: float) -> np.ndarray:
     """The values of the row before, shape (..., N)."""
     before = np.roll(values, 1, -1)
-    before[..., 0] = at_first
+    before[..., :1] = at_first
     return before

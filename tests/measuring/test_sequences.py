@@ -99,6 +99,10 @@ def test_wealth_of_groups_is_1_before_the_first_block_and_the_same_for_either_or
     assert found[-1] > 20
 
 
+def test_groups_without_rows_have_no_wealth_but_the_stake() -> None:
+    assert gap_wealth(np.zeros(2), np.zeros(2, int), np.arange(4), 0.05).tolist() == [1.0, 1.0]
+
+
 def test_a_group_that_is_alike_dilutes_the_wealth_only() -> None:
     phi, group = two_groups(0.3, 600, seed=0)
     three = np.where((group == 0) & (np.arange(600) % 2 == 0), 2, group)
