@@ -127,7 +127,7 @@ class Policy:
             learner.load_state_dict(learner_tensors)
             for part in learner.modules():
                 if isinstance(part, Fitted):
-                    part.trusted |= set(modules)
+                    part.trusted = set(modules)
                     part.read()
             fits = points.shape[1] == _points_of(learner).shape[1]
         if not fits:

@@ -311,7 +311,7 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
             version, text = load(Path(path), modules=modules)
             try:
                 about = json.loads(text)
-                made = cls(**about["parameters"])
+                made = cls(**(about["parameters"] | {"estimator": None}))
                 if about["estimator"]:
                     node = entry(entry(version.policy.config, "model"), "estimator")
                     made.estimator = estimator_of(node, "estimator")

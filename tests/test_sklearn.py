@@ -335,6 +335,12 @@ def test_an_estimator_of_others_says_nowhere_where_something_is_written(
             SelectiveLabelsClassifier.load(tmp_path)
         # Whoever lets its code be imported lets it say anything.
         assert SelectiveLabelsClassifier.load(tmp_path, modules=["theirs"]).get_params()["method"]
+    # A classifier is that of the policy's configuration, whose classes have been asked for.
+    fitted.save(tmp_path)
+    about = json.loads((tmp_path / "estimator.json").read_text())
+    about["parameters"]["estimator"] = {"_target_": "theirs.Method"}
+    save(fitted._version, tmp_path, json.dumps(about))
+    assert SelectiveLabelsClassifier.load(tmp_path).estimator is None
 
 
 def test_bad_input_is_one_clear_line() -> None:

@@ -282,7 +282,7 @@ def require_trusted(node: Any, group: str, modules: Collection[str]) -> None:
     trusted = tuple(f"{name}." for name in modules)
     for target in targets(node):
         module = target.rpartition(".")[0]
-        known = f"{module}.".startswith(trusted) or module in sys.modules
+        known = not module or f"{module}.".startswith(trusted) or module in sys.modules  # none is no class
         if not (known or re.match(r"(fairall|sklearn)\.(?!.*\b_)", f"{module}.")):
             package = module.partition(".")[0]
             raise FairAllError(

@@ -20,12 +20,14 @@ from typing_extensions import override
 from fairall.config.choices import targets
 from fairall.errors import FairAllError
 from fairall.runtime.process import import_own
-from fairall.storage.archive import archive_of, of_archive
+from fairall.storage.archive import archive_of, of_archive, unknown_types
+from fairall.tables.cells import shown
 
 if TYPE_CHECKING:  # takes half a second, and a run without such a method needs it not
     from sklearn.base import BaseEstimator
 
 LEAST = 1e-12  # smaller probabilities are set to this one before taking log odds
+MOST_SHOWN = 500  # characters of a message of a classifier
 SEEDS = 2**24  # of random numbers of a fit; a float32 below 1 has as many values
 TREES: dict[str, Any] = {
     # Small trees and a penalty, since labels are often few; 63 bins take two thirds of the time of 255.
@@ -95,6 +97,10 @@ def _made(node: Any, place: str) -> Any:
         raise FairAllError(f"{place}._target_={target}: no subclass of sklearn.base.BaseEstimator")
     if values.get("memory") is not None:
         raise FairAllError(f"{place}.memory: leave it out: a cache of pickles can hold code")
+    usual = inspect.signature(named).parameters
+    for key, value in values.items():  # files have no tuples
+        if isinstance(value, list) and key in usual and isinstance(usual[key].default, tuple):
+            values[key] = tuple(value)
     try:
         return named(**values)
     except (TypeError, ValueError) as error:
@@ -108,7 +114,9 @@ def node_of(estimator: Any, place: str = "estimator") -> Any:
         FairAllError: where a parameter is no plain value, list, mapping or estimator.
     """
     if isinstance(estimator, Mapping):
-        return {str(key): node_of(value, f"{place}.{key}") for key, value in estimator.items()}
+        if not all(isinstance(key, str) for key in estimator):
+            raise FairAllError(f"{place}: {estimator!r}: only texts can be keys of what is saved")
+        return {key: node_of(value, f"{place}.{key}") for key, value in estimator.items()}
     if isinstance(estimator, list | tuple):
         return [node_of(value, f"{place}[{i}]") for i, value in enumerate(estimator)]
     if isinstance(estimator, np.generic):
@@ -120,8 +128,11 @@ def node_of(estimator: Any, place: str = "estimator") -> Any:
             f"{place}: {estimator!r} is no number, text, list or estimator, so that it cannot be saved"
         )
     kind = type(estimator)
+    usual = inspect.signature(kind).parameters
     own = {
-        name: node_of(value, f"{place}.{name}") for name, value in estimator.get_params(deep=False).items()
+        name: node_of(value, f"{place}.{name}")
+        for name, value in estimator.get_params(deep=False).items()
+        if not (name in usual and value is usual[name].default)
     }
     return {"_target_": f"{kind.__module__}.{kind.__qualname__}"} | own
 
@@ -149,6 +160,11 @@ class Fitted(nn.Module):
         """Take K fitted classifiers in place of those before."""
         self._classifiers, self._archive = classifiers, None
         self.changes += 1
+
+    def require_readable(self) -> None:
+        """Raise FairAllError where a run that is killed could not go on with these classifiers."""
+        if unknown := unknown_types(self.get_extra_state().numpy().tobytes(), self.trusted):
+            raise FairAllError(f"a fitted classifier cannot be saved: it has the type {unknown[0]}")
 
     def read(self) -> list[Any]:
         """The classifiers, none before the first fit; raises as `archive.of_archive`."""
@@ -235,7 +251,7 @@ def fitted(
     try:
         own.fit(x, label.astype(int), **given)
     except Exception as error:  # a class of the user's may raise anything
-        reason = f"{type(error).__name__}: {error}"
+        reason = shown(f"{type(error).__name__}: {error}", MOST_SHOWN)
         raise FairAllError(f"{type(estimator).__name__} cannot be fitted ({reason})") from error
     return own
 
@@ -253,6 +269,13 @@ def _weight_name(estimator: Any) -> str | None:
 
 def log_odds(estimator: Any, x: np.ndarray) -> np.ndarray:
     """Log odds of label 1 of people x (N, F) by a fitted classifier, float64, shape (N,)."""
-    p = np.asarray(estimator.predict_proba(x), float)[:, 1]
-    odds: np.ndarray = logit(p.clip(LEAST, 1.0 - LEAST))
+    name = type(estimator).__name__
+    try:
+        both = np.asarray(estimator.predict_proba(x), float)
+    except Exception as error:  # a class of the user's, or of a stranger's archive, may raise anything
+        reason = shown(f"{type(error).__name__}: {error}", MOST_SHOWN)
+        raise FairAllError(f"{name} cannot estimate ({reason})") from error
+    if both.shape != (len(x), 2) or not np.isfinite(both).all():
+        raise FairAllError(f"{name}: predict_proba gives no two finite probabilities for each person")
+    odds: np.ndarray = logit(both[:, 1].clip(LEAST, 1.0 - LEAST))
     return odds

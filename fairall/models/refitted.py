@@ -69,7 +69,7 @@ class Refitted(Learner):
         self.streams = SeedStreams(setting.seeds, "refits")
         self.register_buffer("n_seen", torch.zeros((), dtype=torch.long))
         self.register_buffer("n_fitted", torch.zeros((), dtype=torch.long))
-        self._recent = Recent()
+        self._recent, self._readable = Recent(), set[type]()
 
     @abstractmethod
     def fit(self, e: int, seen: Decided, seed: int) -> list[Any]:
@@ -110,7 +110,11 @@ class Refitted(Learner):
         with threadpool_limits(1):  # no number depends on the number of cores
             for e, n in enumerate(self.memory.counts.tolist()):
                 seen = Decided(**{name: of[e, :n] for name, of in columns.items()})
-                cast(Fitted, self.fitted[e]).keep(self.fit(e, seen, seeds[e]))
+                own, classifiers = cast(Fitted, self.fitted[e]), self.fit(e, seen, seeds[e])
+                own.keep(classifiers)
+                if not (kinds := set(map(type, classifiers))) <= self._readable:
+                    own.require_readable()
+                    self._readable |= kinds
 
     @torch.no_grad()
     def of_classifiers(self, x: Tensor, s: Tensor) -> Tensor:

@@ -10,23 +10,43 @@ from typing import Any
 
 from fairall.errors import FairAllError
 
-MOST_PACKED, IN_ANY_CASE = 64, 2**24  # bytes of an archive's contents: for each of its own, and beside
+MOST_PACKED, IN_ANY_CASE = 200, 2**26  # bytes of an archive's contents: for each of its own, and beside
 # What fitted estimators of scikit-learn consist of, beside the types that skops trusts by itself.
 KNOWN_TYPES = frozenset(
     {
         "collections.OrderedDict",
         "fairall.models.ridge.Ridge",
+        "numpy.dtype",
+        "scipy.interpolate._bsplines.BSpline",
         "sklearn.calibration._CalibratedClassifier",
         "sklearn.calibration._SigmoidCalibration",
+        "sklearn.calibration._TemperatureScaling",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.feature_selection._univariate_selection.f_classif",
         "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
         "sklearn.gaussian_process.kernels.ConstantKernel",
+        "sklearn.gaussian_process.kernels.DotProduct",
+        "sklearn.gaussian_process.kernels.Matern",
         "sklearn.gaussian_process.kernels.Product",
         "sklearn.gaussian_process.kernels.RBF",
+        "sklearn.gaussian_process.kernels.RationalQuadratic",
+        "sklearn.gaussian_process.kernels.Sum",
+        "sklearn.gaussian_process.kernels.WhiteKernel",
+        "sklearn.metrics._classification.log_loss",
+        "sklearn.metrics._dist_metrics.ChebyshevDistance64",
         "sklearn.metrics._dist_metrics.EuclideanDistance64",
+        "sklearn.metrics._dist_metrics.ManhattanDistance64",
+        "sklearn.metrics._dist_metrics.MinkowskiDistance64",
+        "sklearn.metrics._ranking.roc_auc_score",
+        "sklearn.metrics._scorer._PassthroughScorer",
+        "sklearn.metrics._scorer._Scorer",
+        "sklearn.model_selection._split.StratifiedKFold",
+        "sklearn.neighbors._ball_tree.BallTree",
         "sklearn.neighbors._kd_tree.KDTree",
         "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
         "sklearn.tree._tree.Tree",
+        "sklearn.utils._bunch.Bunch",
     }
 )
 
@@ -35,7 +55,13 @@ def archive_of(estimator: Any) -> bytes:
     """An estimator as an archive of skops, with the same bytes for the same estimator."""
     import skops.io
 
-    with zipfile.ZipFile(io.BytesIO(skops.io.dumps(estimator))) as given:
+    try:
+        dumped = skops.io.dumps(estimator)
+    except Exception as error:  # skops and classes of the user's may raise anything
+        raise FairAllError(
+            f"a fitted classifier cannot be saved ({type(error).__name__}: {error})"
+        ) from error
+    with zipfile.ZipFile(io.BytesIO(dumped)) as given:
         contents = {name: given.read(name) for name in given.namelist()}
     schema, names = json.loads(contents.pop("schema.json")), dict[str, str]()
     _renumber(schema, {}, names)
@@ -57,11 +83,20 @@ def _renumber(node: Any, numbers: dict[int, int], names: dict[str, str]) -> None
         if "__id__" in node:
             address = -len(numbers) if node.get("__loader__") == "JsonNode" else node["__id__"]
             node["__id__"] = numbers.setdefault(address, len(numbers))
-        if "file" in node:
+        if isinstance(node.get("file"), str):
             name = node["file"]
             node["file"] = names.setdefault(name, f"{len(names)}.{name.rpartition('.')[2]}")
     for part in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
         _renumber(part, numbers, names)
+
+
+def unknown_types(archive: bytes, trusted: Collection[str]) -> list[str]:
+    """Types in an archive that are neither `KNOWN_TYPES` nor of the packages `trusted`."""
+    import skops.io
+
+    packages = tuple(f"{name}." for name in trusted)
+    asked: list[str] = skops.io.get_untrusted_types(data=archive)
+    return [one for one in asked if one not in KNOWN_TYPES and not one.startswith(packages)]
 
 
 def of_archive(archive: bytes, trusted: Collection[str]) -> Any:
@@ -80,11 +115,8 @@ def of_archive(archive: bytes, trusted: Collection[str]) -> Any:
         with zipfile.ZipFile(io.BytesIO(archive)) as packed:
             if sum(one.file_size for one in packed.infolist()) > MOST_PACKED * len(archive) + IN_ANY_CASE:
                 raise FairAllError("a saved classifier is damaged: run it anew")
-        asked = skops.io.get_untrusted_types(data=archive)
-        packages = tuple(f"{name}." for name in trusted)
-        unknown = [one for one in asked if one not in KNOWN_TYPES and not one.startswith(packages)]
-        if not unknown:
-            return skops.io.loads(archive, trusted=asked)
+        if not (unknown := unknown_types(archive, trusted)):
+            return skops.io.loads(archive, trusted=skops.io.get_untrusted_types(data=archive))
     except FairAllError:
         raise
     except Exception as error:  # skops raises many types for damaged archives

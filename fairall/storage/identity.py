@@ -131,7 +131,7 @@ def determining(config: dict[str, Any], above: str = "") -> dict[str, Any]:
     return {
         key: determining(value, f"{above}{key}.") if isinstance(value, dict) else value
         for key, value in config.items()
-        if above + key not in IRRELEVANT
+        if f"{above}{key}" not in IRRELEVANT
     }
 
 

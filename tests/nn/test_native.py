@@ -177,6 +177,22 @@ def test_nets_and_averages_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -
     assert average.std() > 0.01
 
 
+def test_no_number_depends_on_threads_or_on_other_seeds() -> None:
+    def trained(seeds: list[int]) -> tuple[Tensor, ...]:
+        task = task_of(MIXED, 300, seeds=seeds)
+        vae = task.untrained_vae(task.streams())
+        loss = fastest(Phase1Epochs, vae, task.pool, task.config).epoch(
+            *draws(task), NONE[:1].expand(len(seeds)), RATE
+        )
+        return loss, *(parameter.detach().clone() for parameter in vae.parameters())
+
+    one = trained([0, 1, 2, 3])
+    for n in (2, 3, None):
+        use_threads(n)
+        assert all(map(torch.equal, trained([0, 1, 2, 3]), one))
+    assert all(torch.equal(own[0], known[2]) for own, known in zip(trained([2]), one, strict=True))
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_seed_that_is_done_is_not_updated(threads: int) -> None:
     task = task_of(MIXED, 100)
