@@ -19,14 +19,14 @@ from typing_extensions import override
 
 from fairall.config.choices import targets
 from fairall.errors import FairAllError
+from fairall.models.learner import LEAST
 from fairall.runtime.process import import_own
-from fairall.storage.archive import archive_of, of_archive, unknown_types
+from fairall.storage.archive import archive_of, of_archive, types_in
 from fairall.tables.cells import shown
 
 if TYPE_CHECKING:  # takes half a second, and a run without such a method needs it not
     from sklearn.base import BaseEstimator
 
-LEAST = 1e-12  # smaller probabilities are set to this one before taking log odds
 MOST_SHOWN = 500  # characters of a message of a classifier
 SEEDS = 2**24  # of random numbers of a fit; a float32 below 1 has as many values
 TREES: dict[str, Any] = {
@@ -152,7 +152,9 @@ class Fitted(nn.Module):
 
     def __init__(self, n_models: int, trusted: Collection[str] = ()) -> None:
         super().__init__()
-        self.n_models, self.trusted, self.changes = n_models, set(trusted), 0
+        self.n_models = n_models
+        self.trusted = set(trusted)
+        self.changes = 0
         self._classifiers: list[Any] | None = []
         self._archive: bytes | None = b""
 
@@ -163,7 +165,7 @@ class Fitted(nn.Module):
 
     def require_readable(self) -> None:
         """Raise FairAllError where a run that is killed could not go on with these classifiers."""
-        if unknown := unknown_types(self.get_extra_state().numpy().tobytes(), self.trusted):
+        if unknown := types_in(self.get_extra_state().numpy().tobytes(), self.trusted)[1]:
             raise FairAllError(f"a fitted classifier cannot be saved: it has the type {unknown[0]}")
 
     def read(self) -> list[Any]:

@@ -63,10 +63,10 @@ def archive_of(estimator: Any) -> bytes:
         ) from error
     with zipfile.ZipFile(io.BytesIO(dumped)) as given:
         contents = {name: given.read(name) for name in given.namelist()}
-    schema, names = json.loads(contents.pop("schema.json")), dict[str, str]()
+    schema = json.loads(contents.pop("schema.json"))
+    names = dict[str, str]()
     _renumber(schema, {}, names)
-    whole = {new: contents[old] for old, new in names.items()}
-    whole["schema.json"] = json.dumps(schema).encode()
+    whole = {new: contents[old] for old, new in names.items()} | {"schema.json": json.dumps(schema)}
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, content in whole.items():
@@ -90,13 +90,16 @@ def _renumber(node: Any, numbers: dict[int, int], names: dict[str, str]) -> None
         _renumber(part, numbers, names)
 
 
-def unknown_types(archive: bytes, trusted: Collection[str]) -> list[str]:
-    """Types in an archive that are neither `KNOWN_TYPES` nor of the packages `trusted`."""
+def types_in(archive: bytes, trusted: Collection[str]) -> tuple[list[str], list[str]]:
+    """Types in an archive that skops does not trust by itself, and those of them that nobody knows.
+
+    These are neither `KNOWN_TYPES` nor of the packages `trusted`.
+    """
     import skops.io
 
     packages = tuple(f"{name}." for name in trusted)
-    asked: list[str] = skops.io.get_untrusted_types(data=archive)
-    return [one for one in asked if one not in KNOWN_TYPES and not one.startswith(packages)]
+    asked = skops.io.get_untrusted_types(data=archive)
+    return asked, [one for one in asked if one not in KNOWN_TYPES and not one.startswith(packages)]
 
 
 def of_archive(archive: bytes, trusted: Collection[str]) -> Any:
@@ -115,8 +118,9 @@ def of_archive(archive: bytes, trusted: Collection[str]) -> Any:
         with zipfile.ZipFile(io.BytesIO(archive)) as packed:
             if sum(one.file_size for one in packed.infolist()) > MOST_PACKED * len(archive) + IN_ANY_CASE:
                 raise FairAllError("a saved classifier is damaged: run it anew")
-        if not (unknown := unknown_types(archive, trusted)):
-            return skops.io.loads(archive, trusted=skops.io.get_untrusted_types(data=archive))
+        asked, unknown = types_in(archive, trusted)
+        if not unknown:
+            return skops.io.loads(archive, trusted=asked)
     except FairAllError:
         raise
     except Exception as error:  # skops raises many types for damaged archives
