@@ -445,11 +445,7 @@ TARGET = "fairall.models.fairall.FairAll"
         ("latent_size: 4", "latent_size: four", "model.latent_size: Value 'four'"),
         ("latent_size: 4", "latent_sizes: 4", "model.latent_sizes: no such key, did you mean"),
         ("world: {}", "world: 3", "config.yaml: world cannot be 3"),
-        (
-            TARGET,
-            "fairall.__main__.FairAll",
-            "model._target_=fairall.__main__.FairAll names no class",
-        ),
+        (TARGET, "fairall.models.nothing.FairAll", "model._target_=fairall.models.nothing.FairAll names no"),
         (TARGET, "os.path.join", "model._target_=os.path.join: its config_type is not a"),
         (TARGET, "antigravity.Fly", "--trust antigravity"),
     ],

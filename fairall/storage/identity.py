@@ -173,7 +173,7 @@ class OwnCode:
     """The user's own modules behind some objects.
 
     Attributes:
-        hashes: of the content of each module, by its name.
+        hashes: of the content of each module, by its name, and the version of its package where it has one.
         doubts: what the hashes do not cover, a sentence each.
         folders: from which the modules are imported.
     """
@@ -205,7 +205,9 @@ def own_code(named: Collection[str], *made: object) -> OwnCode:
     doubts: list[str] = []
     for name in sorted(modules | (_loaded(folders) - _late)):
         path, module = Path(_file(name)), sys.modules[name]
-        now = syntax_hash(path.read_bytes()) if path.is_file() else ""
+        # The version, since the file of an installed package that is named may be an `__init__.py` alone.
+        release = getattr(sys.modules.get(_top(name)), "__version__", "")
+        now = f"{syntax_hash(path.read_bytes())} {release}".rstrip() if path.is_file() else ""
         # An edited file changes nothing in the process, until the module is reloaded and has another
         # specification.
         hashes[name] = vars(getattr(module, "__spec__", None) or module).setdefault("_fairall_hash", now)
