@@ -32,8 +32,8 @@ def matching_frame(vae: ConditionalVAE, people: People) -> Tensor:
     problem (Kuhn 1955).
 
     Returns:
-        Of the shape of `vae.frame`, multiplied from the right; the identity for the group that others are
-        matched with, and where one of the two has fewer than two people.
+        Of the shape of `vae.frame`, to be multiplied with that from the right; the identity for the group
+        that others are matched with, and where one of the two has fewer than two people.
     """
     n_seeds, n_groups, size, _ = vae.frame.shape
     x, s = people.x.expand(n_seeds, -1, -1), people.s.expand(n_seeds, -1)

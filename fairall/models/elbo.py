@@ -49,7 +49,7 @@ def unlabelled_elbo(
     logit: Tensor,
     *,
     beta: float,
-    kl: KL = KL.density,
+    kl: KL,
 ) -> Tensor:
     """Σ_ũ q(ũ | x, s)·E_q[log p(x | z, s)] − β·KL(Σ_ũ q(ũ | x, s)·q(z | x, s, ũ) ‖ p(z)).
 

@@ -32,10 +32,11 @@ from fairall.models.learner import (
 )
 from fairall.models.memory import MEMORIES, Memory
 from fairall.models.objectives import (
-    PackedRows,
     classification_risk,
     cost_sensitive_cross_entropy,
     ips_weight,
+    masked_mean,
+    packed,
     train_on,
 )
 from fairall.models.phase1 import Phase1Config, Phase1Task, train_phase1
@@ -92,8 +93,9 @@ class LatentLearner(Learner):
         self.streams = SeedStreams(setting.seeds, "phase2")
         self.past = Memory("all") if config.memory == "all" else None
         self.replays = SeedStreams(setting.seeds, "replay")
-        stratified = setting.protocol.noise is NoiseKind.stratified
-        self.noise = RandomNumbers(setting.seeds, "noise of phase2", stratified=stratified)
+        self.noise = RandomNumbers(
+            setting.seeds, "noise of phase2", stratified=setting.protocol.noise is NoiseKind.stratified
+        )
         vae = ConditionalVAE(
             setting.schema,
             config.latent_size,
@@ -102,7 +104,6 @@ class LatentLearner(Learner):
             utility=True,
             group_blind=setting.group_blind,
         )
-
         net = functools.partial(
             StackedMLP,
             hidden=config.clf_arch,
@@ -131,29 +132,28 @@ class LatentLearner(Learner):
     def loss(self, batch: Decided) -> Tensor:
         """J on a minibatch, shape (E,): R and L averaged over labelled, U over unlabelled people."""
         config, vae, noise, risk = self.config, self.model.vae, self.noise, torch.zeros(())
-        n_elbo, size, n_kl = config.elbo_samples, config.latent_size, config.kl_samples
+        n_elbo, n_kl, size, beta = config.elbo_samples, config.kl_samples, config.latent_size, config.beta
+        most = max(n_elbo, n_kl)
         if self.trains_classifier:
             classified = self.model.classifier.forward_transposed(
                 vae.encoder_input(batch.x, batch.s), noise
             ).squeeze(1)
             risk = classification_risk(classified, batch, self.setting)
-        rows = PackedRows.of(batch.accepted)
-        weight = self.elbo_weight(batch)
-        x, s, label, weight = (take(of, rows.rows) for of in (batch.x, batch.s, batch.label, weight))
-        eps = noise.samples(s.shape[1], size, max(n_elbo, n_kl), counts=rows.counts)
-        of_label = elbo(vae, x, s, eps[..., :n_elbo], beta=config.beta, utility=label)
-        loss = config.alpha * risk - rows.mean(weight * of_label)
+        rows, counts = packed(batch.accepted)
+        known, eps = batch.rows(rows), noise.samples(rows.shape[1], size, most, counts=counts)
+        of_label = elbo(vae, known.x, known.s, eps[..., :n_elbo], beta=beta, utility=known.label)
+        loss = config.alpha * risk - masked_mean(self.elbo_weight(known) * of_label, known.accepted)
         if n_kl == 0:
             return loss
-        rows = PackedRows.of(~batch.accepted)
-        x, s, logit = (take(of, rows.rows) for of in (batch.x, batch.s, classified.detach()))
-        eps = noise.samples(s.shape[1], 2, size, max(n_elbo, n_kl), counts=rows.counts)
-        given = vae, x, s, eps[..., :n_elbo], eps[..., :n_kl], logit
-        return loss - rows.mean(unlabelled_elbo(*given, beta=config.beta, kl=self.setting.protocol.kl))
+        rows, counts = packed(~batch.accepted)
+        others, eps = batch.rows(rows), noise.samples(rows.shape[1], 2, size, most, counts=counts)
+        given = vae, others.x, others.s, eps[..., :n_elbo], eps[..., :n_kl], take(classified.detach(), rows)
+        of_others = unlabelled_elbo(*given, beta=beta, kl=self.setting.protocol.kl)
+        return loss - masked_mean(of_others, ~others.accepted)
 
     def objective(self) -> Objective | None:
         """The losses in numbers, so that a compiled twin can; None where a subclass has another `loss`."""
-        config, setting, protocol = self.config, self.setting, self.setting.protocol
+        config, setting = self.config, self.setting
         if type(self).loss is not LatentLearner.loss:
             return None
         return Objective(
@@ -166,7 +166,7 @@ class LatentLearner(Learner):
             dropout=float(config.clf_dropout),
             unlabelled=config.kl_samples > 0,
             trains_classifier=self.trains_classifier,
-            density=protocol.kl is KL.density,
+            density=setting.protocol.kl is KL.density,
             stratified=self.noise.stratified,
             learns_labels=config.policy == "z_label",
             from_decoder=config.policy == "z_dec",
@@ -179,14 +179,14 @@ class LatentLearner(Learner):
             Inputs of the nets (E, B, inputs), s the last; features by kind, (E, B, D); and, all of shape
             (E, B), log h(x), d, ỹ, the weights of labelled people in R and in L, and the number of the group.
         """
-        vae, most = self.model.vae, self.setting.protocol.max_ips_weight
+        vae = self.model.vae
         return (
             vae.encoder_input(decided.x, decided.s).mT,
             decided.x[..., vae.likelihood.columns],
             vae.likelihood.log_base(decided.x),
             decided.accepted,
             decided.label,
-            ips_weight(decided.propensity, decided.accepted, most),
+            ips_weight(decided.propensity, decided.accepted, self.setting.protocol.max_ips_weight),
             self.elbo_weight(decided),
             vae.group(decided.s),
         )
@@ -210,8 +210,8 @@ class LatentLearner(Learner):
                 )
         epochs, config = self.pretrain_units(data), self.config.phase1
         if config is not None:
-            unlimited = replace(config, updates=None)
-            planned = unlimited.epochs_within(self.setting.schedule.phase1_epochs, len(pool))
+            most = self.setting.schedule.phase1_epochs
+            planned = replace(config, updates=None).epochs_within(most, len(pool))
             if epochs < planned:
                 told.append(
                     f"Phase I is limited to {count(epochs, 'epoch')} of {planned} "
@@ -239,9 +239,9 @@ class LatentLearner(Learner):
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
         """Train Phase I or take its result from the cache, and transfer its weights."""
         if self.config.phase1 is None:
-            self.model.vae.see_small_groups_as_others(data.pool.x, data.pool.s)
+            self.model.vae.see_small_groups_as_others(data.pool)
             return None
-        task, protocol = self.phase1_task(data, self.config.phase1), self.setting.protocol
+        task = self.phase1_task(data, self.config.phase1)
 
         def train(checkpoint: Checkpoint) -> dict[str, Any]:
             vae, curves = train_phase1(task, progress=progress, checkpoint=checkpoint)
@@ -250,8 +250,8 @@ class LatentLearner(Learner):
         trained = cache.part("phase1").result(task.key(), train)
         vae = task.untrained_vae(task.streams())
         vae.load_state_dict(trained["vae"])
-        if protocol.latent_frame is LatentFrame.matched:
-            vae.apply_frame(matching_frame(vae, data.pool))
+        if self.setting.protocol.latent_frame is LatentFrame.matched:
+            vae.frame.copy_(matching_frame(vae, data.pool))
         self.model.vae.transfer_from(vae)
         return PretrainCurves(**trained["curves"])
 
@@ -344,18 +344,17 @@ class Phase2Epochs(Stateful):
     """
 
     def __init__(self, learner: LatentLearner) -> None:
-        rate, net = learner.config.learning_rate, learner.policy_net
+        net, rate = learner.policy_net, learner.config.learning_rate
         self.model = Adam(learner.model.parameters(), rate)
         self.policy = None if net is None else Adam(net.parameters(), rate)
 
     def model_epoch(self, learner: LatentLearner, decided: Decided) -> float:
         """Update VAE and classifier on every minibatch; the loss of the last, averaged over replicates."""
-        return train_on(self._minibatches(learner, decided), learner.loss, self.model)
+        batches = decided.minibatches(learner.setting.schedule.batches_per_epoch, learner.streams)
+        return train_on(batches, learner.loss, self.model)
 
     def policy_epoch(self, learner: LatentLearner, decided: Decided) -> None:
         """Update the policy net, if there is one, on every minibatch."""
         if self.policy is not None:
-            train_on(self._minibatches(learner, decided), learner.policy_loss, self.policy)
-
-    def _minibatches(self, learner: LatentLearner, decided: Decided) -> list[Decided]:
-        return decided.minibatches(learner.setting.schedule.batches_per_epoch, learner.streams)
+            batches = decided.minibatches(learner.setting.schedule.batches_per_epoch, learner.streams)
+            train_on(batches, learner.policy_loss, self.policy)

@@ -77,7 +77,7 @@ class Phase1Config:
             updates=None,
             validate_every=share(self.validate_every),
             validation_samples=share(self.validation_samples),
-            patience=None if self.patience is None else share(self.patience),
+            patience=self.patience and share(self.patience),
         )
 
 
@@ -119,7 +119,7 @@ class Phase1Task:
             utility=False,
             group_blind=self.group_blind,
         )
-        vae.see_small_groups_as_others(self.pool.x, self.pool.s)
+        vae.see_small_groups_as_others(self.pool)
         return vae
 
 
@@ -180,7 +180,7 @@ class Phase1(Stateful):
     kept = ("epoch", "curves", "loss", "best_epoch", "done")
 
     def __init__(self, task: Phase1Task) -> None:
-        config, n_seeds = task.config, len(task.seeds)
+        config = task.config
         self.streams = task.streams()
         vae = task.untrained_vae(self.streams)
         self.best = copy.deepcopy(vae)
@@ -189,8 +189,8 @@ class Phase1(Stateful):
         self._noise = self.streams.normal(len(task.validation), task.latent_size, config.validation_samples)
         self.epoch = 0
         self.curves: list[tuple[int, Tensor, Tensor]] = []
-        self.loss = torch.full((n_seeds,), torch.inf)
-        self.best_epoch = torch.zeros(n_seeds, dtype=torch.long)
+        self.loss = torch.full((len(task.seeds),), torch.inf)
+        self.best_epoch = torch.zeros_like(self.loss, dtype=torch.long)
         self.done = self.best_epoch > 0
 
     def next_epoch(self, task: Phase1Task) -> None:
@@ -202,7 +202,8 @@ class Phase1(Stateful):
         loss = self.training.epoch(order, noise, self.done, config.rate(self.epoch, task.epochs))
         if self.epoch % config.validate_every > 0 and self.epoch < task.epochs:
             return
-        held_out = self.training.loss(task.validation, self._noise)
+        with torch.no_grad():
+            held_out = self.training.loss(task.validation, self._noise)
         self.curves.append((self.epoch, loss, held_out))
         better = ~self.done & (held_out < self.loss)
         self.loss = torch.where(better, held_out, self.loss)
@@ -240,14 +241,12 @@ class Phase1Epochs(Stateful):
         total = torch.zeros(len(order))
         size = self.config.batch_size
         for rows, eps in zip(order.split(size, 1), noise.split(size, 1), strict=True):
-            batch = self.pool.rows(rows)
-            loss = -elbo(self.vae, batch.x, batch.s, eps, beta=self.config.beta).mean(-1)
+            loss = self.loss(self.pool.rows(rows), eps)
             self.optimiser.minimise(loss)
             total += loss.detach() * rows.shape[1]
         return total / order.shape[1]
 
-    @torch.no_grad()
     def loss(self, people: People, noise: Tensor) -> Tensor:
-        """−K of N other people, shape (E,), in nats per person, with L samples for each, (E, N, Z, L)."""
+        """−K of N people, shape (E,), in nats per person, with L samples for each, (E, N, Z, L)."""
         x, s = people.x.expand(len(noise), -1, -1), people.s.expand(len(noise), -1)
         return -elbo(self.vae, x, s, noise, beta=self.config.beta).mean(-1)

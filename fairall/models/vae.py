@@ -6,6 +6,7 @@ References:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -14,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from fairall.data.features import FeatureInputs, Schema
-from fairall.data.people import Decided, group_index, take
+from fairall.data.people import Decided, People, group_index, take
 from fairall.nn.likelihoods import MixedLikelihood, bernoulli_log_prob
 from fairall.nn.noise import RandomNumbers
 from fairall.nn.stacked import RELU_GAIN, StackedMLP, evaluated
@@ -63,9 +64,9 @@ class ConditionalVAE(nn.Module):
         self.likelihood = MixedLikelihood(schema)
         self.inputs = FeatureInputs(schema)
         n_x, n_s = self.inputs.size, self.inputs.size_with_s - self.inputs.size
-        n_out = self.likelihood.n_outputs + utility
-        self.encoder = StackedMLP(n_x + n_s + utility, hidden, 2 * latent_size, streams, gain=RELU_GAIN)
-        self.decoder = StackedMLP(latent_size + n_s, hidden, n_out, streams, gain=RELU_GAIN)
+        net = functools.partial(StackedMLP, hidden=hidden, streams=streams, gain=RELU_GAIN)
+        self.encoder = net(n_x + n_s + utility, n_out=2 * latent_size)
+        self.decoder = net(latent_size + n_s, n_out=self.likelihood.n_outputs + utility)
         if group_blind:
             for k in range(n_s):
                 self.encoder.zero_input_weights(n_x + k)
@@ -87,11 +88,7 @@ class ConditionalVAE(nn.Module):
 
     def framed(self, z: Tensor, s: Tensor) -> Tensor:
         """Multiply z (E, B, Z) in learnt axes by the frame of the group of each person."""
-        return (z.unsqueeze(-2) @ self._frames(s)).squeeze(-2)
-
-    def _frames(self, s: Tensor) -> Tensor:
-        """The frame of each person, shape (E, B, Z, Z)."""
-        return take(self.frame, self.group(s))
+        return (z.unsqueeze(-2) @ take(self.frame, self.group(s))).squeeze(-2)
 
     def group(self, s: Tensor) -> Tensor:
         """Number of the group that the nets see each person of, shape of s (E, B), long."""
@@ -101,9 +98,9 @@ class ConditionalVAE(nn.Module):
         """The group that the nets see each person of, shape of s (E, B): that of `seen_as`."""
         return s if self.inputs.n_groups == 2 else self.seen_as.gather(1, s.long()).to(s.dtype)
 
-    def see_small_groups_as_others(self, x: Tensor, s: Tensor) -> None:
+    def see_small_groups_as_others(self, people: People) -> None:
         """See each group as the one that `nearest_large_groups` of these people says."""
-        self.seen_as.copy_(nearest_large_groups(x, s, self.inputs.n_groups))
+        self.seen_as.copy_(nearest_large_groups(people.x, people.s, self.inputs.n_groups))
 
     def encoder_input(self, x: Tensor, s: Tensor, utility: Tensor | None = None) -> Tensor:
         """Inputs of the encoder, people in columns, shape (E, inputs, B)."""
@@ -115,7 +112,7 @@ class ConditionalVAE(nn.Module):
 
         First those that `MixedLikelihood.log_prob` takes, the logit of p(ũ = 1 | z, s, d = 1) last.
         """
-        return self._decoded(self._frames(s) @ z, s)
+        return self._decoded(take(self.frame, self.group(s)) @ z, s)
 
     def _decoded(self, z: Tensor, s: Tensor) -> Tensor:
         """The same for z in learnt axes."""
@@ -142,11 +139,6 @@ class ConditionalVAE(nn.Module):
         return log_x + bernoulli_log_prob(outputs[:, -1], utility.unsqueeze(-1)).mean(-1)
 
     @torch.no_grad()
-    def apply_frame(self, frame: Tensor) -> None:
-        """Apply `frame`, of the shape of the one in use, to encodings after that one."""
-        self.frame.copy_(self.frame @ frame)
-
-    @torch.no_grad()
     def transfer_from(self, phase1: ConditionalVAE) -> None:
         """Copy the weights φ', θ' of a Phase I VAE; the connections of ũ keep their initial weights."""
         own = self.state_dict()
@@ -165,9 +157,8 @@ def nearest_large_groups(x: Tensor, s: Tensor, n_groups: int) -> Tensor:
     (1, G) or (E, G), long.
     """
     member = F.one_hot(group_index(s, n_groups), n_groups).to(x.dtype)
-    size = member.sum(-2)
-    scaled = F.normalize(x - x.mean(-2, keepdim=True), dim=-2)
-    means = (member / size.clamp(min=1.0).unsqueeze(-2)).mT @ scaled
+    size, scaled = member.sum(-2), F.normalize(x - x.mean(-2, keepdim=True), dim=-2)
+    means = member.mT @ scaled / size.unsqueeze(-1)
     large = size >= FEW
     distance = torch.cdist(means, means).where(large.unsqueeze(-2), torch.inf)
     nearest = torch.where(size > 0, distance.argmin(-1), size.argmax(-1, keepdim=True))
@@ -200,7 +191,7 @@ class SemiSupervisedVAE(nn.Module):
     def draw_latent(self, batch: Decided, noise: RandomNumbers) -> Tensor:
         """One z ~ q(z | x, s, ũ) per applicant, with ũ ~ q(ũ | x, s) where it is unknown, shape (E, B, Z)."""
         estimated = torch.sigmoid(self.classify(batch.x, batch.s))
-        guessed = (noise.uniform(*estimated.shape[1:]) < estimated).to(batch.label.dtype)
+        guessed = noise.uniform(batch.s.shape[1]) < estimated
         loc, scale = self.vae.posterior(batch.x, batch.s, torch.where(batch.accepted, batch.label, guessed))
         return self.vae.framed(loc + scale * noise.normal(*loc.shape[1:]), batch.s)
 

@@ -79,18 +79,15 @@ def test_frames_move_the_code_of_each_group_and_decoding_undoes_them(
     vae = made(utility=utility, **groups)
     people = crowd(vae, draw, 2)
     x, s, u = people.x, people.s, (people.x[..., 0] > 0).float() if utility else None
-    z = noise = torch.randn(*s.shape, 3, 5, generator=draw)
-    decoded, bound = vae.decode(z, s), elbo(vae, x, s, noise, beta=0.7, utility=u)
+    z = torch.randn(*s.shape, 3, 5, generator=draw)
+    decoded, bound = vae.decode(z, s), elbo(vae, x, s, z, beta=0.7, utility=u)
     loc, scale = vae.encode(x, s, u)
-    for _ in range(2):  # frames one after the other compose
-        frames = frames_of(vae, draw)
-        vae.apply_frame(frames)
-        turned = take(frames, group_index(s, vae.inputs.n_groups))
-        z, loc = turned.mT @ z, (loc.unsqueeze(-2) @ turned).squeeze(-2)
-        scale = (scale.unsqueeze(-2) @ turned.abs()).squeeze(-2)
-    torch.testing.assert_close(vae.encode(x, s, u), (loc, scale))
-    torch.testing.assert_close(vae.decode(z, s), decoded)
-    torch.testing.assert_close(elbo(vae, x, s, noise, beta=0.7, utility=u), bound)
+    vae.frame.copy_(frames_of(vae, draw))
+    own = take(vae.frame, group_index(s, vae.inputs.n_groups))
+    expected = ((of.unsqueeze(-2) @ turn).squeeze(-2) for of, turn in ((loc, own), (scale, own.abs())))
+    torch.testing.assert_close(vae.encode(x, s, u), tuple(expected))
+    torch.testing.assert_close(vae.decode(own.mT @ z, s), decoded)
+    torch.testing.assert_close(elbo(vae, x, s, z, beta=0.7, utility=u), bound)
 
 
 @GROUPS
@@ -99,7 +96,7 @@ def test_weights_frame_and_small_groups_of_phase1_are_handed_on(
     groups: dict[str, Any], draw: torch.Generator
 ) -> None:
     vae, phase2 = made(**groups), made(utility=True, blind=True, **groups)
-    vae.apply_frame(frames_of(vae, draw))
+    vae.frame.copy_(frames_of(vae, draw))
     vae.seen_as[:] = vae.seen_as.flip(-1) if groups else vae.seen_as
     people = crowd(vae, draw, 2)
     x, s, z = people.x, people.s, torch.randn(*people.s.shape, 3, 5, generator=draw)
@@ -111,13 +108,13 @@ def test_weights_frame_and_small_groups_of_phase1_are_handed_on(
     torch.testing.assert_close(phase2.encode(x, s, torch.zeros_like(s)), expected)
     torch.testing.assert_close(phase2.decode(z, s)[:, :-1], vae.decode(z, s))
     # A frame of its own leaves that of Phase I alone.
-    phase2.apply_frame(frames_of(vae, draw))
+    phase2.frame.copy_(frames_of(vae, draw))
     torch.testing.assert_close(vae.encode(x, s), expected)
 
 
 def test_encoder_decoder_and_frame_take_a_small_group_for_the_other(draw: torch.Generator) -> None:
     own = made(n_groups=4)
-    own.apply_frame(frames_of(own, draw))
+    own.frame.copy_(frames_of(own, draw))
     own.seen_as[0, 3] = 1  # of the first seed alone
     x, z = torch.randn(30, 4, generator=draw).expand(2, -1, -1), torch.randn(2, 30, 3, 4, generator=draw)
     small, other = torch.full((2, 30), 3.0), torch.ones(2, 30)
@@ -142,13 +139,13 @@ def test_the_frame_undoes_another_use_of_the_axes(n_groups: int, seed: int) -> N
     # Neither a constant feature nor a loud one that the latent does not depend on decides.
     vae.encoder.layers[0].weight[:, 3] = 0.0
     frames = frames_of(vae, draw)
-    vae.apply_frame(frames)
+    vae.frame.copy_(frames)
     people = crowd(vae, draw, sizes=SIZES[n_groups])
     expected = frames.mT @ frames[:, first : first + 1]
     for fourth in (people.x[:, 3:], 1e4 * people.x[:, 3:], torch.full((len(people), 1), 7.3)):
         found = matching_frame(vae, replace(people, x=torch.cat([people.x[:, :3], fourth], -1)))
         assert torch.equal(found, expected)
-    vae.apply_frame(found)
+    vae.frame.copy_(frames @ found)
     x = people.x.expand(2, -1, -1)
     one, *others = (vae.encode(x, torch.full(x.shape[:2], side))[0] for side in sides(n_groups))
     torch.testing.assert_close(others, [one] * len(others), rtol=0, atol=1e-6)
