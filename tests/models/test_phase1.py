@@ -7,7 +7,6 @@ import torch
 
 from fairall.data.features import Schema
 from fairall.models import phase1
-from fairall.models.elbo import elbo
 from fairall.models.learner import PretrainCurves, ProgressCallback
 from fairall.models.phase1 import Phase1Config, Phase1Task, train_phase1
 from fairall.models.vae import ConditionalVAE
@@ -73,16 +72,6 @@ def test_a_seed_that_is_done_changes_no_more_whoever_trains_on(task: Phase1Task)
         assert own.best_epoch[0] == curves.best_epoch[seed]
         for one, stacked in zip(alone.parameters(), together.parameters(), strict=True):
             torch.testing.assert_close(one[0], stacked[seed])
-
-
-def test_elbo_is_likelihood_minus_beta_kl(schema: Schema, people: MakePeople) -> None:
-    vae = ConditionalVAE(schema, 2, [16], SeedStreams([0, 1], "phase1"), utility=False, group_blind=False)
-    crowd = people(5)
-    x, s = crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1)
-    loc, scale = vae.encode(x, s)
-    kl = 0.5 * (loc**2 + scale**2 - 2 * scale.log() - 1).sum(-1)
-    expected = vae.likelihood.log_prob(vae.decode(loc.unsqueeze(-1), s), x) - 0.3 * kl
-    torch.testing.assert_close(elbo(vae, x, s, torch.zeros(2, 5, 2, 1), beta=0.3), expected)
 
 
 class InterruptionError(Exception):
