@@ -26,8 +26,8 @@ from fairall.data.prepared import PreparedData
 from fairall.decide.load import load_policy
 from fairall.errors import FairAllError
 from fairall.models.fairall import FairAll
+from fairall.models.latent_learner import POLICIES
 from fairall.models.learner import Setting
-from fairall.models.policy_heads import POLICIES
 from fairall.nn.stacked import in_chunks
 from fairall.policy import SUMS, Policy
 from fairall.runtime.randomness import POINTS, FixedSamples, SeedStreams, normal_points

@@ -21,7 +21,7 @@ from fairall.errors import FairAllError
 from fairall.experiment import job, prepare
 from fairall.measuring.measure import measure
 from fairall.models.latent_learner import LatentLearner
-from fairall.models.phase1 import Phase1Epochs, Unlabelled
+from fairall.models.phase1 import Phase1Epochs
 from fairall.nn.native import functions
 from fairall.online.training import Training
 from fairall.policy import Policy
@@ -131,7 +131,7 @@ def test_compiled_phase1_learns_from_each_pool() -> None:
     assert isinstance(learner, LatentLearner)
     task = learner.phase1_task(made.data, made.config.model.phase1)
     order, noise = task.streams().permutations(64), torch.randn(2, 64, task.latent_size, 1)
-    pool = Unlabelled(task.pool.x[:, :64].contiguous(), task.pool.s[:, :64].contiguous())
+    pool = task.pool.rows(torch.arange(64))
     losses, weights = [], []
     for kind in (Phase1Epochs, functions.Phase1Epochs):
         vae = task.untrained_vae(task.streams())

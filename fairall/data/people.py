@@ -144,9 +144,10 @@ class Decided:
     def minibatches(self, n_batches: int, streams: SeedStreams) -> list[Decided]:
         """All rows, shuffled per replicate, in `n_batches` parts of nearly equal size."""
         order = streams.permutations(self.s.shape[1])
-        return [self._rows(rows) for rows in order.tensor_split(n_batches, dim=1)]
+        return [self.rows(rows) for rows in order.tensor_split(n_batches, dim=1)]
 
-    def _rows(self, rows: Tensor) -> Decided:
+    def rows(self, rows: Tensor) -> Decided:
+        """The people at `rows` (E, n) of each replicate."""
         return Decided(**{name: take(of, rows) for name, of in vars(self).items()})
 
     def weighted(self, loss: Tensor) -> Tensor:

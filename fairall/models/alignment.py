@@ -12,8 +12,8 @@ References:
 
 from __future__ import annotations
 
-import numpy as np
 import torch
+import torch.nn.functional as F  # noqa: N812
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
@@ -24,36 +24,32 @@ from fairall.nn.stacked import in_chunks
 
 @torch.no_grad()
 def matching_frame(vae: ConditionalVAE, people: People) -> Tensor:
-    """Signed permutation after which the latent of S = −1 depends on the features as that of S = +1 does.
+    """Signed permutation after which the latent of each group depends on the features as that of one does.
 
-    Labels are not used. Axes are compared by their covariances with the features, standardised within the
-    group: the signed permutation P maximises the inner product of the covariances of one group with those of
-    the other after P, which is an assignment problem (Kuhn 1955). More than two are matched with the largest.
+    That one is S = +1, or the largest of more than two groups. Labels are not used. Axes are compared by
+    their covariances with the features, standardised within the group: the signed permutation P maximises the
+    inner product of the covariances of the one group with those of the other after P, which is an assignment
+    problem (Kuhn 1955).
 
     Returns:
-        Of the shape of `vae.frame`, multiplied from the right; the identity for the group that others are
-        matched with, and where one of the two has fewer than two people.
+        Of the shape of `vae.frame`, to be multiplied with that from the right; the identity for the group
+        that others are matched with, and where one of the two has fewer than two people.
     """
-    n_seeds = len(vae.frame)
+    n_seeds, n_groups, size, _ = vae.frame.shape
     x, s = people.x.expand(n_seeds, -1, -1), people.s.expand(n_seeds, -1)
     z = in_chunks(lambda x, s: vae.encode(x, s)[0], x, s)
-    frames, number = torch.eye(vae.latent_size).repeat(*vae.frames.shape[:2], 1, 1), vae.frame_number(s)
-    for e, of_groups in enumerate(frames):
-        first = number[e].mode().values if vae.inputs.n_groups > 2 else -1
-        for g, frame in enumerate(of_groups):
-            one, other = number[e] == first, number[e] == g
-            if g == first or min(int(one.sum()), int(other.sum())) < 2:
-                continue
-            upper, lower = (_loadings(z[e, group], x[e, group]) for group in (one, other))
-            match = (lower @ upper.mT).nan_to_num().double().numpy()
-            rows, columns = linear_sum_assignment(np.abs(match), maximize=True)
-            frame.zero_()
-            frame[rows, columns] = torch.from_numpy(np.where(match[rows, columns] < 0, -1.0, 1.0)).float()
-    return frames.view_as(vae.frame)
+    frames = torch.zeros_like(vae.frame)
+    for own_frames, own_z, own_x, group in zip(frames, z, x, vae.group(s), strict=True):
+        loadings = [_loadings(own_z[group == g], own_x[group == g]) for g in range(n_groups)]
+        first = 1 if n_groups == 2 else int(group.mode().values)
+        for g, frame in enumerate(own_frames):
+            # Of one person or none, and of a diverged VAE, nothing is known: the assignment is the identity.
+            match = torch.eye(size) if g == first else (loadings[g] @ loadings[first].mT).nan_to_num()
+            rows, columns = linear_sum_assignment(match.abs().numpy(), maximize=True)
+            frame[rows, columns] = torch.where(match[rows, columns] < 0, -1.0, 1.0)
+    return frames
 
 
 def _loadings(z: Tensor, x: Tensor) -> Tensor:
-    """Covariances of z (N, Z) with the standardised features x (N, D), shape (Z, D)."""
-    centred = x - x.mean(0)
-    standardised = centred / centred.std(0).clamp(min=1e-6)
-    return (z - z.mean(0)).mT @ standardised / len(x)
+    """Covariances of z (N, Z) with the standardised features x (N, D), times √N, shape (Z, D)."""
+    return (z - z.mean(0)).mT @ F.normalize(x - x.mean(0), dim=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -14,43 +13,20 @@ from fairall.models.learner import Setting
 from fairall.nn.adam import Adam
 
 
-@dataclass(frozen=True)
-class PackedRows:
-    """Rows selected by a mask, moved to the front of each replicate so that the others cost nothing.
+def packed(mask: Tensor) -> tuple[Tensor, list[int]]:
+    """Rows of a mask (E, B), moved to the front of each replicate so that the others cost nothing.
 
-    >>> packed = PackedRows.of(torch.tensor([[True, False, True], [False, True, False]]))
-    >>> packed.rows.tolist(), packed.counts
+    >>> rows, counts = packed(torch.tensor([[True, False, True], [False, True, False]]))
+    >>> rows.tolist(), counts
     ([[0, 2], [1, 0]], [2, 1])
-    >>> packed.mean_weight.tolist()
-    [[0.5, 0.5], [1.0, 0.0]]
 
-    Attributes:
-        rows: indices of rows, shape (E, n), n the largest count of a replicate; padded with rows outside the
-            mask.
-        valid: which of `rows` are in the mask, shape (E, n), bool.
-        counts: rows in the mask, per replicate.
+    Returns:
+        Indices of the rows in their order, shape (E, n), n the largest count of a replicate, padded with rows
+        outside the mask; and the counts.
     """
-
-    rows: Tensor
-    valid: Tensor
-    counts: list[int]
-
-    @property
-    def mean_weight(self) -> Tensor:
-        """Weight of each row in `mean`, shape (E, n); 0 for the padding."""
-        return self.valid / self.valid.sum(-1, keepdim=True).clamp(min=1)
-
-    def mean(self, values: Tensor) -> Tensor:
-        """Mean of `values` (E, n) over the rows in the mask, shape (E,); 0 for a replicate without any."""
-        return masked_mean(values, self.valid)
-
-    @classmethod
-    def of(cls, mask: Tensor) -> PackedRows:
-        """Pack the rows of `mask`, shape (E, B), bool, in their order."""
-        counts = mask.sum(-1)
-        front = torch.argsort(mask.to(torch.uint8), dim=-1, descending=True, stable=True)
-        rows = front[:, : int(counts.max())]
-        return cls(rows, torch.arange(rows.shape[1]) < counts.unsqueeze(-1), counts.tolist())
+    counts = mask.sum(-1)
+    front = mask.byte().argsort(dim=-1, descending=True, stable=True)
+    return front[:, : int(counts.max())], counts.tolist()
 
 
 def masked_mean(values: Tensor, mask: Tensor) -> Tensor:

@@ -6,20 +6,20 @@ References:
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fairall.config.checks import MISSING, at_least, not_negative, positive, positive_share
 from fairall.data.features import Schema
-from fairall.data.people import People, take
+from fairall.data.people import People
 from fairall.display.progress import ProgressCallback
 from fairall.errors import FairAllError
-from fairall.models.elbo import phase1_elbo
+from fairall.models.elbo import elbo
 from fairall.models.learner import PretrainCurves
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.adam import Adam
@@ -77,30 +77,8 @@ class Phase1Config:
             updates=None,
             validate_every=share(self.validate_every),
             validation_samples=share(self.validation_samples),
-            patience=None if self.patience is None else share(self.patience),
+            patience=self.patience and share(self.patience),
         )
-
-
-@dataclass(frozen=True)
-class Unlabelled:
-    """N people without labels: x (N, D) and s (N,), or of each replicate x (E, N, D) and s (E, N)."""
-
-    x: Tensor
-    s: Tensor
-
-    @classmethod
-    def of(cls, people: People) -> Unlabelled:
-        """The features and sensitive attributes of `people`."""
-        return cls(people.x, people.s)
-
-    def __len__(self) -> int:
-        return self.s.shape[-1]
-
-    def rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """X (E, n, D) and s (E, n) of the people at `index` (E, n)."""
-        if self.s.dim() == 1:
-            return self.x[index], self.s[index]
-        return take(self.x, index), take(self.s, index)
 
 
 @dataclass(frozen=True)
@@ -108,11 +86,12 @@ class Phase1Task:
     """Everything that a Phase I is computed from; `train_phase1` takes it, and `key` hashes all of it.
 
     The VAE learns from the people in `pool`, at most `epochs` times, and its epoch is selected on those in
-    `validation`. `vae_arch` are the hidden layers of encoder and of decoder, see `ConditionalVAE`.
+    `validation`; of both, x and s alone are used. `vae_arch` are the hidden layers of encoder and of decoder,
+    see `ConditionalVAE`.
     """
 
-    pool: Unlabelled
-    validation: Unlabelled
+    pool: People = field(repr=False)
+    validation: People = field(repr=False)
     schema: Schema
     seeds: Sequence[int]
     latent_size: int
@@ -123,14 +102,8 @@ class Phase1Task:
 
     def key(self) -> str:
         """Hash of the task, the code, the versions and the processor, 16 hexadecimal digits."""
-        parts = [processor().encode()]
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, Unlabelled):
-                parts += [value.x.numpy().tobytes(), value.s.numpy().tobytes()]
-            else:
-                parts.append(repr(value).encode())
-        return computation_key(*parts)
+        people = [values.numpy().tobytes() for of in (self.pool, self.validation) for values in (of.x, of.s)]
+        return computation_key(processor().encode(), repr(self).encode(), *people)
 
     def streams(self) -> SeedStreams:
         """Fresh streams of Phase I: first for `untrained_vae`, then for training."""
@@ -146,7 +119,7 @@ class Phase1Task:
             utility=False,
             group_blind=self.group_blind,
         )
-        vae.see_small_groups_as_others(self.pool.x, self.pool.s)
+        vae.see_small_groups_as_others(self.pool)
         return vae
 
 
@@ -169,49 +142,76 @@ def train_phase1(
         FairAllError: if all seeds have diverged.
         Stopped: if a stop was requested; the checkpoint has the state.
     """
-    streams, config, pool, validation = task.streams(), task.config, task.pool, task.validation
-    vae = task.untrained_vae(streams)
-    training: Phase1Epochs = fastest(Phase1Epochs, vae, pool, config)
-    best = BestWeights(vae.parameters())
-    # The same noise at every validation: epochs are compared with common random numbers.
-    validation_noise = streams.normal(len(validation), vae.latent_size, config.validation_samples)
-    curves: dict[str, list[Any]] = {"epochs": [], "train": [], "validation": []}
-    parts: dict[str, Any] = {"training": training, "streams": streams, "best": best}
-
-    epoch = 0
+    own = Phase1(task)
     begun = checkpoint.load()
     if begun is not None:
-        epoch, curves = begun["epoch"], begun["curves"]
-        for name, part in parts.items():
-            part.load_state_dict(begun[name])
-        progress(resumed=epoch)
-
-    def state() -> dict[str, Any]:
-        return {"epoch": epoch, "curves": curves} | {name: part.state_dict() for name, part in parts.items()}
-
+        own.load_state_dict(begun)
+        progress(resumed=own.epoch)
     with signals.deferred():
-        while epoch < task.epochs and not best.done.all():
-            epoch += 1
-            order = streams.permutations(len(pool))
-            noise = streams.normal(len(pool), vae.latent_size, config.elbo_samples)
-            loss = training.epoch(order, noise, best.done, config.rate(epoch, task.epochs))
-            if epoch % config.validate_every == 0 or epoch == task.epochs:
-                held_out = training.loss(validation, validation_noise)
-                best.update(epoch, held_out, patience=config.patience, margin=config.margin)
-                curves["epochs"].append(epoch)
-                curves["train"].append(loss)
-                curves["validation"].append(held_out)
-            progress(validation_loss=best.loss.mean().item())
-            checkpoint.maybe_save(state)
-
-    if (best.epoch == 0).all():
+        while own.epoch < task.epochs and not own.done.all():
+            own.next_epoch(task)
+            progress(validation_loss=own.loss.mean().item())
+            checkpoint.maybe_save(own.state_dict)
+    diverged = own.best_epoch == 0
+    if diverged.all():
         raise FairAllError(
             "Phase I diverged: the validation loss was never finite; lower model.phase1.learning_rate, "
-            f"which is {config.learning_rate:g}"
+            f"which is {task.config.learning_rate:g}"
         )
-    best.restore()
-    measured = torch.stack(curves["train"]), torch.stack(curves["validation"])
-    return vae, PretrainCurves(torch.tensor(curves["epochs"]), *measured, best.epoch)
+    for parameter in own.best.parameters():
+        parameter.data[diverged] = torch.nan
+    epochs, train, held_out = zip(*own.curves, strict=True)
+    return own.best, PretrainCurves(
+        torch.tensor(epochs), torch.stack(train), torch.stack(held_out), own.best_epoch
+    )
+
+
+class Phase1(Stateful):
+    """A Phase I after some of its epochs.
+
+    Attributes:
+        best: the weights of each seed with its least validation loss so far.
+        loss: that loss, shape (E,); infinite before there was a finite one.
+        best_epoch: epoch of that loss, shape (E,); 0 before there was one.
+        done: seeds whose selected weights no longer change, shape (E,), bool.
+        curves: epoch, losses in training and validation losses, each (E,), of every validation.
+    """
+
+    kept = ("epoch", "curves", "loss", "best_epoch", "done")
+
+    def __init__(self, task: Phase1Task) -> None:
+        config = task.config
+        self.streams = task.streams()
+        vae = task.untrained_vae(self.streams)
+        self.best = copy.deepcopy(vae)
+        self.training: Phase1Epochs = fastest(Phase1Epochs, vae, task.pool, config)
+        # The same noise at every validation: epochs are compared with common random numbers.
+        self._noise = self.streams.normal(len(task.validation), task.latent_size, config.validation_samples)
+        self.epoch = 0
+        self.curves: list[tuple[int, Tensor, Tensor]] = []
+        self.loss = torch.full((len(task.seeds),), torch.inf)
+        self.best_epoch = torch.zeros_like(self.loss, dtype=torch.long)
+        self.done = self.best_epoch > 0
+
+    def next_epoch(self, task: Phase1Task) -> None:
+        """Train for an epoch; after every `config.validate_every`, and after the last one, validate."""
+        config, n_people = task.config, len(task.pool)
+        self.epoch += 1
+        order = self.streams.permutations(n_people)
+        noise = self.streams.normal(n_people, task.latent_size, config.elbo_samples)
+        loss = self.training.epoch(order, noise, self.done, config.rate(self.epoch, task.epochs))
+        if self.epoch % config.validate_every > 0 and self.epoch < task.epochs:
+            return
+        with torch.no_grad():
+            held_out = self.training.loss(task.validation, self._noise)
+        self.curves.append((self.epoch, loss, held_out))
+        better = ~self.done & (held_out < self.loss)
+        self.loss = torch.where(better, held_out, self.loss)
+        self.best_epoch[better] = self.epoch
+        for kept, current in zip(self.best.parameters(), self.training.vae.parameters(), strict=True):
+            kept.data[better] = current.data[better]
+        late = self.epoch - self.best_epoch >= (config.patience or math.inf)
+        self.done |= late & (held_out > self.loss + config.margin)
 
 
 class Phase1Epochs(Stateful):
@@ -221,7 +221,7 @@ class Phase1Epochs(Stateful):
     same weights to rounding.
     """
 
-    def __init__(self, vae: ConditionalVAE, pool: Unlabelled, config: Phase1Config) -> None:
+    def __init__(self, vae: ConditionalVAE, pool: People, config: Phase1Config) -> None:
         self.vae, self.pool, self.config = vae, pool, config
         self.optimiser = Adam(vae.parameters(), config.learning_rate)
 
@@ -241,59 +241,12 @@ class Phase1Epochs(Stateful):
         total = torch.zeros(len(order))
         size = self.config.batch_size
         for rows, eps in zip(order.split(size, 1), noise.split(size, 1), strict=True):
-            x, s = self.pool.rows(rows)
-            loss = -phase1_elbo(self.vae, x, s, eps, beta=self.config.beta)
+            loss = self.loss(self.pool.rows(rows), eps)
             self.optimiser.minimise(loss)
             total += loss.detach() * rows.shape[1]
         return total / order.shape[1]
 
-    @torch.no_grad()
-    def loss(self, people: Unlabelled, noise: Tensor) -> Tensor:
-        """−K of N other people, shape (E,), in nats per person, with L samples for each, (E, N, Z, L)."""
+    def loss(self, people: People, noise: Tensor) -> Tensor:
+        """−K of N people, shape (E,), in nats per person, with L samples for each, (E, N, Z, L)."""
         x, s = people.x.expand(len(noise), -1, -1), people.s.expand(len(noise), -1)
-        return -phase1_elbo(self.vae, x, s, noise, beta=self.config.beta)
-
-
-class BestWeights(Stateful):
-    """The best weights so far of E replicates, selected for each by its validation loss.
-
-    Attributes:
-        loss: least validation loss, shape (E,); infinite before there was a finite one.
-        epoch: epoch of that loss, shape (E,); 0 before there was one.
-        done: seeds whose selected weights no longer change, shape (E,), bool.
-    """
-
-    kept = ("_best", "loss", "epoch", "done")
-
-    def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
-        self._parameters = list(parameters)
-        self._best = [parameter.detach().clone() for parameter in self._parameters]
-        n_seeds = self._parameters[0].shape[0]
-        self.loss = torch.full((n_seeds,), float("inf"))
-        self.epoch = torch.zeros(n_seeds, dtype=torch.long)
-        self.done = torch.zeros(n_seeds, dtype=torch.bool)
-
-    def update(self, epoch: int, loss: Tensor, *, patience: int | None, margin: float) -> None:
-        """Select the current weights of the seeds with their least loss so far.
-
-        Args:
-            epoch: number of the current epoch, from 1.
-            loss: its validation loss, shape (E,).
-            patience: a seed is done if its loss has not improved for so many epochs; None: never.
-            margin: and is above its best by more than this.
-        """
-        better = ~self.done & (loss < self.loss)
-        self.loss = torch.where(better, loss, self.loss)
-        self.epoch[better] = epoch
-        for kept, current in zip(self._best, self._parameters, strict=True):
-            kept[better] = current.detach()[better]
-        if patience is not None:
-            self.done |= (epoch - self.epoch >= patience) & (loss > self.loss + margin)
-
-    @torch.no_grad()
-    def restore(self) -> None:
-        """Copy the selected weights into the net; NaN for a seed that never had a finite loss."""
-        diverged = self.epoch == 0
-        for parameter, kept in zip(self._parameters, self._best, strict=True):
-            parameter.copy_(kept)
-            parameter[diverged] = torch.nan
+        return -elbo(self.vae, x, s, noise, beta=self.config.beta).mean(-1)

@@ -1,7 +1,8 @@
-import itertools
-from collections.abc import Sequence
+"""VAEs of two and more groups: what they start with, what they hand on, and the frames of their latents."""
+
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,257 +11,179 @@ from torch import Tensor
 from fairall.config.schema import NetInputs
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.load import load_dataset
-from fairall.data.people import People
+from fairall.data.people import People, group_index, take
 from fairall.models.alignment import matching_frame
-from fairall.models.elbo import phase1_elbo
-from fairall.models.fairall import FairAll
+from fairall.models.elbo import elbo
 from fairall.models.learner import Setting
-from fairall.models.phase1 import Phase1Task, Unlabelled, train_phase1
 from fairall.models.vae import ConditionalVAE
 from fairall.runtime.randomness import SeedStreams
-from tests.conftest import PHASE1, ComposeConfig, MakePeople, MakeSetting, cache_in, no_checkpoint
-from tests.models.conftest import stacked
+from fairall.tables.groups import sides
+from tests.conftest import ComposeConfig, cache_in
 
-SEEDS = [0, 1]
-
-Signed = tuple[tuple[int, ...], tuple[int, ...]]
-"""Where each axis goes, and its sign there."""
-
-
-def signed_permutations(size: int) -> list[Signed]:
-    return [
-        (axes, signs)
-        for axes in itertools.permutations(range(size))
-        for signs in itertools.product((1, -1), repeat=size)
-    ]
+CROSSED = [("a", "f"), ("a", "m"), ("b", "f"), ("b", "m"), ("c", "f")]
+GROUPS = pytest.mark.parametrize(
+    "groups", [{}, {"n_groups": 5}, {"n_groups": 5, "crossed": CROSSED}], ids=["2", "5", "crossed"]
+)
 
 
-def matrix(*frames: Signed) -> Tensor:
-    """Frames, one per seed, to be multiplied from the right, shape (E, Z, Z)."""
-    stacked = torch.zeros(len(frames), len(frames[0][0]), len(frames[0][0]))
-    for own, (axes, signs) in zip(stacked, frames, strict=True):
-        for i, (axis, sign) in enumerate(zip(axes, signs, strict=True)):
-            own[i, axis] = sign
-    return stacked
+def made(*, utility: bool = False, blind: bool = False, **schema: Any) -> ConditionalVAE:
+    """A VAE of two seeds, four features and three axes."""
+    of = Schema([Feature(f"x{i}", Kind.REAL) for i in range(4)], **schema)
+    streams = SeedStreams([0, 1], "test")
+    return ConditionalVAE(of, 3, [16, 8], streams, utility=utility, group_blind=blind)
 
 
-@torch.no_grad()
-def moved(z: Tensor, frames: Sequence[Signed], *, signed: bool = True) -> Tensor:
-    """Latents z (E, ..., Z) with their axes where `frames`, one per seed, says; scales have no sign."""
-    result = torch.empty_like(z)
-    for own, before, (axes, signs) in zip(result, z, frames, strict=True):
-        for i, (axis, sign) in enumerate(zip(axes, signs, strict=True)):
-            own[..., axis] = before[..., i] * (sign if signed else 1)
-    return result
+@pytest.fixture
+def draw() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
 
 
-def made(
-    schema: Schema, *, utility: bool = False, group_blind: bool = False, size: int = 3
-) -> ConditionalVAE:
-    streams = SeedStreams(SEEDS, "test")
-    return ConditionalVAE(schema, size, [16, 8], streams, utility=utility, group_blind=group_blind)
+def frames_of(vae: ConditionalVAE, draw: torch.Generator) -> Tensor:
+    """A signed permutation for each seed and group."""
+    axes = torch.rand(vae.frame.shape[:3], generator=draw).argsort(-1)
+    return torch.eye(3)[axes] * (1 - 2 * torch.randint(2, (*axes.shape, 1), generator=draw))
 
 
+def crowd(vae: ConditionalVAE, draw: torch.Generator, *shape: int, sizes: tuple[int, ...] = ()) -> People:
+    """People of all groups, of as many or of these `sizes`, which are not quite alike in their features."""
+    s = torch.tensor(sides(vae.inputs.n_groups))
+    s = s.repeat_interleave(torch.tensor(sizes)) if sizes else s.repeat(20)
+    x = torch.randn(*shape, len(s), 4, generator=draw) * (1 + 0.03 * s.unsqueeze(-1)) + 0.1 * s.unsqueeze(-1)
+    return People(x, s.expand(*shape, -1), torch.full_like(s, torch.nan))
+
+
+@GROUPS
 @pytest.mark.parametrize("inputs", [NetInputs.codes, NetInputs.one_hot])
 @pytest.mark.parametrize("utility", [False, True])
 def test_a_group_blind_start_differs_in_the_weights_from_s_alone(
-    schema: Schema, inputs: NetInputs, utility: bool
+    utility: bool, inputs: NetInputs, groups: dict[str, Any]
 ) -> None:
-    schema = schema.seen_as(inputs)
-    blind, random = (made(schema, utility=utility, group_blind=choice) for choice in (True, False))
-    of_s = {"encoder.layers.0.weight": blind.inputs.size, "decoder.layers.0.weight": blind.latent_size}
+    blind, random = (made(utility=utility, blind=of, inputs=inputs, **groups) for of in (True, False))
+    n_s = blind.inputs.size_with_s - 4
+    before_s = {"encoder.layers.0.weight": 4, "decoder.layers.0.weight": 3}
     for (name, weight), usual in zip(blind.named_parameters(), random.parameters(), strict=True):
         expected = usual.detach().clone()
-        if name in of_s:
-            assert (expected[:, of_s[name]] != 0).all()
-            expected[:, of_s[name]] = 0
+        if name in before_s:
+            of_s = slice(before_s[name], before_s[name] + n_s)
+            assert (expected[:, of_s] != 0).all()
+            expected[:, of_s] = 0
         assert torch.equal(weight, expected), name
 
 
-def test_training_moves_the_weights_from_s(schema: Schema, people: MakePeople) -> None:
-    config = replace(PHASE1, batch_size=32, learning_rate=1e-2, validation_samples=2, margin=0.0)
-    crowd = Unlabelled.of(people(64))
-    task = Phase1Task(crowd, crowd, schema, SEEDS, 3, [16, 8], True, config, epochs=5)
-    vae, _ = train_phase1(task, progress=lambda **_: None, checkpoint=no_checkpoint())
-    assert (vae.encoder.layers[0].weight[:, vae.inputs.size].abs().amax(-1) > 1e-3).all()
-    assert (vae.decoder.layers[0].weight[:, 3].abs().amax(-1) > 1e-3).all()
-
-
-FRAMES: list[list[Signed]] = [
-    [((1, 2, 0), (1, -1, 1)), ((0, 1, 2), (-1, 1, -1))],
-    [((2, 1, 0), (-1, -1, -1)), ((1, 0, 2), (1, 1, 1))],
-    [((0, 1, 2), (1, 1, 1)), ((2, 0, 1), (-1, 1, 1))],
-]
-
-
+@GROUPS
 @pytest.mark.parametrize("utility", [False, True])
-@pytest.mark.parametrize("frames", FRAMES)
-def test_a_frame_moves_the_code_of_one_group_and_decoding_undoes_it(
-    schema: Schema, people: MakePeople, frames: list[Signed], utility: bool
+@torch.no_grad()
+def test_frames_move_the_code_of_each_group_and_decoding_undoes_them(
+    utility: bool, groups: dict[str, Any], draw: torch.Generator
 ) -> None:
-    vae = made(schema, utility=utility)
-    x, s = stacked(people(20))
-    given = (x, s, (x[..., 0] > 0).float()) if utility else (x, s)
-    other = (s < 0).unsqueeze(-1)
-    loc, scale = vae.encode(*given)
-    restored = vae.decode(loc.unsqueeze(-1), s)
-    many = torch.randn(2, 20, 5, 3)
-    framed_many = torch.where(other.unsqueeze(-1), moved(many, frames), many)
-    decoded = vae.decode(many.mT, s)
-    elbo = None if utility else phase1_elbo(vae, x, s, many.mT, beta=0.7)
-
-    vae.apply_frame(matrix(*frames))
-    framed_loc, framed_scale = vae.encode(*given)
-    torch.testing.assert_close(framed_loc, torch.where(other, moved(loc, frames), loc))
-    torch.testing.assert_close(framed_scale, torch.where(other, moved(scale, frames, signed=False), scale))
-    assert (framed_scale > 0).all()
-    torch.testing.assert_close(vae.decode(framed_loc.unsqueeze(-1), s), restored)
-    torch.testing.assert_close(vae.decode(framed_many.mT, s), decoded)
-    if not utility:
-        torch.testing.assert_close(phase1_elbo(vae, x, s, many.mT, beta=0.7), elbo)
+    vae = made(utility=utility, **groups)
+    people = crowd(vae, draw, 2)
+    x, s, u = people.x, people.s, (people.x[..., 0] > 0).float() if utility else None
+    z = torch.randn(*s.shape, 3, 5, generator=draw)
+    decoded, bound = vae.decode(z, s), elbo(vae, x, s, z, beta=0.7, utility=u)
+    loc, scale = vae.encode(x, s, u)
+    vae.frame.copy_(frames_of(vae, draw))
+    own = take(vae.frame, group_index(s, vae.inputs.n_groups))
+    expected = ((of.unsqueeze(-2) @ turn).squeeze(-2) for of, turn in ((loc, own), (scale, own.abs())))
+    torch.testing.assert_close(vae.encode(x, s, u), tuple(expected))
+    torch.testing.assert_close(vae.decode(own.mT @ z, s), decoded)
+    torch.testing.assert_close(elbo(vae, x, s, z, beta=0.7, utility=u), bound)
 
 
-def test_frames_read_one_after_the_other_compose(schema: Schema, people: MakePeople) -> None:
-    vae = made(schema)
-    x, s = people(20).x.expand(2, -1, -1), torch.full((2, 20), -1.0)
-    loc, scale = vae.encode(x, s)
-    for frames in FRAMES:
-        vae.apply_frame(matrix(*frames))
-        loc, scale = moved(loc, frames), moved(scale, frames, signed=False)
-    torch.testing.assert_close(vae.encode(x, s), (loc, scale))
-
-
-def test_the_frame_is_saved_and_handed_on(schema: Schema, people: MakePeople) -> None:
-    vae = made(schema)
-    vae.apply_frame(matrix(*FRAMES[0]))
-    x, s = stacked(people(20))
-    expected = vae.encode(x, s)
-
-    restored = made(schema, group_blind=True)
-    restored.load_state_dict(vae.state_dict())
-    torch.testing.assert_close(restored.encode(x, s), expected)
-    phase2 = made(schema, utility=True)
+@GROUPS
+@torch.no_grad()
+def test_weights_frame_and_small_groups_of_phase1_are_handed_on(
+    groups: dict[str, Any], draw: torch.Generator
+) -> None:
+    vae, phase2 = made(**groups), made(utility=True, blind=True, **groups)
+    vae.frame.copy_(frames_of(vae, draw))
+    vae.seen_as[:] = vae.seen_as.flip(-1) if groups else vae.seen_as
+    people = crowd(vae, draw, 2)
+    x, s, z = people.x, people.s, torch.randn(*people.s.shape, 3, 5, generator=draw)
+    expected, new_input = vae.encode(x, s), phase2.encoder.layers[0].weight[:, -1].clone()
     phase2.transfer_from(vae)
+    assert torch.equal(phase2.encoder.layers[0].weight[:, -1], new_input)
+    assert (new_input != 0).all()
+    # With ũ = 0 the new input is silent: both encoders agree, and so do the decoders on x.
     torch.testing.assert_close(phase2.encode(x, s, torch.zeros_like(s)), expected)
-    # A frame of its own, which leaves that of Phase I alone.
-    phase2.apply_frame(matrix(*FRAMES[1]))
+    torch.testing.assert_close(phase2.decode(z, s)[:, :-1], vae.decode(z, s))
+    # A frame of its own leaves that of Phase I alone.
+    phase2.frame.copy_(frames_of(vae, draw))
     torch.testing.assert_close(vae.encode(x, s), expected)
 
 
-FAR = 50.0
+def test_encoder_decoder_and_frame_take_a_small_group_for_the_other(draw: torch.Generator) -> None:
+    own = made(n_groups=4)
+    own.frame.copy_(frames_of(own, draw))
+    own.seen_as[0, 3] = 1  # of the first seed alone
+    x, z = torch.randn(30, 4, generator=draw).expand(2, -1, -1), torch.randn(2, 30, 3, 4, generator=draw)
+    small, other = torch.full((2, 30), 3.0), torch.ones(2, 30)
+    for read in (lambda s: own.encode(x, s)[0], lambda s: own.decode(z, s)):
+        one, two = read(small), read(other)
+        assert torch.equal(one[0], two[0])
+        assert not torch.allclose(one[1], two[1])
 
 
-def by_hand(weights: Tensor) -> ConditionalVAE:
-    """A VAE that reads z off the features by other weights in each group.
+# The frame that matches groups
 
-    Args:
-        weights: E[z] = x @ weights for S = −1 and S = +1, shape (E, 2, D, Z).
-    """
-    n_seeds, _, n_features, size = weights.shape
-    schema = Schema([Feature(f"x{i}", Kind.REAL) for i in range(n_features)])
-    streams = SeedStreams(range(n_seeds), "test")
-    vae = ConditionalVAE(schema, size, [2 * n_features], streams, utility=False, group_blind=False)
-    gates, outputs = vae.encoder.layers
-    with torch.no_grad():
-        # A hidden unit per feature and group: the feature shifted where ReLU is linear, or to where it is 0.
-        gates.weight[:] = 0.0
-        for group, sign in enumerate((-1.0, 1.0)):
-            units = slice(group * n_features, (group + 1) * n_features)
-            gates.weight[:, :n_features, units] = torch.eye(n_features)
-            gates.weight[:, n_features, units] = sign * FAR
-            outputs.weight[:, units, :size] = weights[:, group]
-    return vae
+SIZES = {2: (300, 800), 4: (300, 400, 800, 200)}
+FIRST = {2: 1, 4: 2}  # the group that others are matched with: S = +1, or the largest
 
 
-def crowd(n_features: int, *, n: int = 400) -> People:
-    """People of two groups that are not alike in their features."""
-    s = torch.where(torch.arange(n) % 3 == 0, 1.0, -1.0)
-    x = torch.randn(n, n_features) * torch.where(s > 0, 1.0, 1.7).unsqueeze(-1) + 0.5 * s.unsqueeze(-1)
-    return People(x, s, (x[:, 0] > 0).float())
+@pytest.mark.parametrize("n_groups", SIZES)
+@pytest.mark.parametrize("seed", range(5))
+@torch.no_grad()
+def test_the_frame_undoes_another_use_of_the_axes(n_groups: int, seed: int) -> None:
+    draw, first = torch.Generator().manual_seed(seed), FIRST[n_groups]
+    vae = made(blind=True, n_groups=n_groups)
+    # Neither a constant feature nor a loud one that the latent does not depend on decides.
+    vae.encoder.layers[0].weight[:, 3] = 0.0
+    frames = frames_of(vae, draw)
+    vae.frame.copy_(frames)
+    people = crowd(vae, draw, sizes=SIZES[n_groups])
+    expected = frames.mT @ frames[:, first : first + 1]
+    for fourth in (people.x[:, 3:], 1e4 * people.x[:, 3:], torch.full((len(people), 1), 7.3)):
+        found = matching_frame(vae, replace(people, x=torch.cat([people.x[:, :3], fourth], -1)))
+        assert torch.equal(found, expected)
+    vae.frame.copy_(frames @ found)
+    x = people.x.expand(2, -1, -1)
+    one, *others = (vae.encode(x, torch.full(x.shape[:2], side))[0] for side in sides(n_groups))
+    torch.testing.assert_close(others, [one] * len(others), rtol=0, atol=1e-6)
+    assert torch.equal(matching_frame(vae, people), torch.eye(3).expand_as(found))
+    # A seed that has diverged leaves the others as they are.
+    vae.encoder.layers[-1].weight[0] = torch.nan
+    vae.frame.copy_(frames)
+    assert torch.equal(matching_frame(vae, people)[1], expected[1])
 
 
-def code(size: int) -> Tensor:
-    """Weights (D, Z) with which every axis says mostly one thing, D = Z + 1."""
-    return torch.cat([torch.eye(size), torch.zeros(1, size)]) + 0.2 * torch.randn(size + 1, size)
-
-
-def in_other_frames(weights: Tensor, frames: Sequence[Signed]) -> ConditionalVAE:
-    """VAEs with the code `weights` (D, Z) for S = +1, and for S = −1 one that `frames` turn into it."""
-    back = weights @ matrix(*frames).mT
-    return by_hand(torch.stack([back, weights.expand_as(back)], dim=1))
+@pytest.mark.parametrize("n_groups", SIZES)
+@pytest.mark.parametrize("n", [0, 1])
+@pytest.mark.parametrize("of", [0, -1])
+def test_without_two_people_of_a_group_its_frame_is_the_identity(
+    of: int, n: int, n_groups: int, draw: torch.Generator
+) -> None:
+    vae, sizes = made(n_groups=n_groups), [*SIZES[n_groups]]
+    sizes[of] = n
+    found = matching_frame(vae, crowd(vae, draw, sizes=tuple(sizes)))
+    whose = slice(None) if n_groups == 2 else of
+    assert torch.equal(found[:, whose], torch.eye(3).expand_as(found[:, whose]))
 
 
 @pytest.mark.parametrize(
-    "frame",
-    [*signed_permutations(2), *signed_permutations(3)[5::6], ((3, 0, 4, 1, 2), (1, -1, -1, 1, -1))],
-    ids=str,
+    ("start", "choice"), [("random", "as_learnt"), ("random", "matched"), ("group_blind", "as_learnt")]
 )
-def test_the_frame_undoes_another_use_of_the_axes(frame: Signed) -> None:
-    size = len(frame[0])
-    identity = (tuple(range(size)), (1,) * size)
-    vae, people = in_other_frames(code(size), [frame, identity]), crowd(size + 1)
-    found = matching_frame(vae, people)
-    assert torch.equal(found, matrix(frame, identity))
-    vae.apply_frame(found)
-    x = people.x.expand(2, -1, -1)
-    of_one, of_the_other = (vae.encode(x, torch.full(x.shape[:2], s))[0] for s in (1.0, -1.0))
-    torch.testing.assert_close(of_one, of_the_other, rtol=0, atol=1e-3)
-    assert torch.equal(matching_frame(vae, people), matrix(identity, identity))
-
-
-def test_scale_constant_features_labels_and_diverged_seeds_do_not_decide() -> None:
-    frame = ((1, 0), (-1, 1))
-    weights = torch.tensor([[1.0, 0.1], [0.1, 1.0], [0.0, 0.0]])
-    people = crowd(3)
-    vae = in_other_frames(weights, [frame, frame])
-    with torch.no_grad():
-        vae.encoder.layers[0].weight[:, 2] = 0.0
-    loud = people.x * torch.tensor([1.0, 1.0, 1e4])
-    constant = torch.cat([people.x[:, :2], torch.full((len(people), 1), 7.3)], dim=1)
-    unlabelled = torch.full_like(people.label, torch.nan)
-    for other in (replace(people, x=loud), replace(people, x=constant), replace(people, label=unlabelled)):
-        assert torch.equal(matching_frame(vae, other), matrix(frame, frame))
-    with torch.no_grad():
-        vae.encoder.layers[1].weight[0] = torch.nan
-    assert torch.equal(matching_frame(vae, people)[1], matrix(frame)[0])
-
-
-@pytest.mark.parametrize("alone", [None, -1.0, 1.0])
-def test_without_two_people_of_each_group_the_frame_is_the_identity(alone: float | None) -> None:
-    vae, people = in_other_frames(code(2), [((1, 0), (-1, 1))]), crowd(3)
-    for s in (-1.0, 1.0) if alone is None else (-alone,):
-        group = torch.full_like(people.s, s)
-        if alone is not None:
-            group[0] = alone
-        assert torch.equal(matching_frame(vae, replace(people, s=group)), torch.eye(2).unsqueeze(0))
-
-
-@pytest.mark.parametrize(("choice", "turned"), [("as_learnt", False), ("matched", True)])
-def test_protocol_decides_whether_groups_are_read_together(
-    choice: str, turned: bool, compose_config: ComposeConfig, tmp_path: Path
+def test_protocol_decides_how_the_vae_starts_and_whether_groups_are_read_together(
+    start: str, choice: str, compose_config: ComposeConfig, tmp_path: Path
 ) -> None:
-    config = compose_config(
-        "dataset=synthetic",
-        "preset=quick",
-        "seeds=6",
-        "schedule.phase1_epochs=1",
-        "protocol.vae_start=random",
-        f"protocol.latent_frame={choice}",
-    )
+    words = f"protocol.vae_start={start}", f"protocol.latent_frame={choice}", "schedule.phase1_epochs=1"
+    config = compose_config("preset=quick", "dataset=synthetic", "seeds=6", *words)
     data = load_dataset("synthetic", "dataset.rows.pool=200", "dataset.rows.validation=50").prepare()
-    trained, cached = (FairAll(config.model, Setting.of(data.schema, config)) for _ in range(2))
+    trained, cached = (config.model.build(Setting.of(data.schema, config)) for _ in range(2))
+    vae = trained.model.vae
+    blind = vae.encoder.layers[0].weight[:, vae.inputs.size] == 0
+    assert blind.all() == blind.any() == (start == "group_blind")
     for learner in (trained, cached):
         learner.pretrain(data, cache_in(tmp_path), lambda **_: None)
-    frame = trained.model.vae.frame
-    assert bool((frame != torch.eye(2)).any()) is turned
-    assert torch.equal(frame.abs().sum(-1), torch.ones(6, 2))
-    assert torch.equal(cached.model.vae.frame, frame)
-
-
-@pytest.mark.parametrize(("choice", "blind"), [("group_blind", True), ("random", False)])
-def test_protocol_decides_how_the_vae_starts(
-    choice: str, blind: bool, compose_config: ComposeConfig, setting: MakeSetting
-) -> None:
-    vae = FairAll(compose_config().model, setting(SEEDS, f"protocol.vae_start={choice}")).model.vae
-    assert bool((vae.encoder.layers[0].weight[:, vae.inputs.size] == 0).all()) is blind
-    assert bool((vae.decoder.layers[0].weight[:, vae.latent_size] == 0).all()) is blind
+    assert (vae.frame != torch.eye(2)).any() == (choice == "matched")
+    assert torch.equal(vae.frame.abs().sum(-1), torch.ones(6, 2, 2))
+    assert torch.equal(cached.model.vae.frame, vae.frame)

@@ -1,4 +1,4 @@
-"""More than two groups in VAEs, their frames, small groups, penalties, and measures of the latent."""
+"""More than two groups as inputs, small groups, penalties, and measures of the latent."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,23 +8,19 @@ import numpy as np
 import pytest
 import torch
 from scipy.spatial.distance import cdist, pdist
-from torch import Tensor
 
 from fairall.config.compose import typed_config
 from fairall.data.features import Feature, FeatureInputs, Kind, Schema
 from fairall.data.people import Decided, People
 from fairall.errors import FairAllError
 from fairall.measuring.latent_quality import mmd, pairs_of_groups, readability_of_s
-from fairall.models.alignment import matching_frame
 from fairall.models.fairlog import FairLog, gap_of_groups
 from fairall.models.learner import Setting
-from fairall.models.phase1 import Phase1Task, Unlabelled, train_phase1
-from fairall.models.vae import FEW, ConditionalVAE, nearest_large_groups
-from fairall.runtime.randomness import SeedStreams
+from fairall.models.phase1 import Phase1Task, train_phase1
+from fairall.models.vae import FEW, nearest_large_groups
 from fairall.tables.groups import Sensitive
 from tests.conftest import PHASE1, no_checkpoint, training_of
 
-SEEDS = [0, 1]
 CROSSED = [("a", "f"), ("a", "m"), ("b", "f"), ("b", "m"), ("c", "f")]
 
 
@@ -32,19 +28,9 @@ def schema(n_groups: int, **more: Any) -> Schema:
     return Schema([Feature(f"x{i}", Kind.REAL) for i in range(3)], n_groups=n_groups, **more)
 
 
-def vae_of(of: Schema, *, utility: bool = False, blind: bool = False) -> ConditionalVAE:
-    streams = SeedStreams(SEEDS, "test")
-    return ConditionalVAE(of, 3, [8, 6], streams, utility=utility, group_blind=blind)
-
-
 @pytest.fixture
 def draw() -> torch.Generator:
     return torch.Generator().manual_seed(0)
-
-
-def signed_permutation(draw: torch.Generator) -> Tensor:
-    """A frame of three axes."""
-    return torch.eye(3)[torch.randperm(3, generator=draw)] * (1 - 2 * torch.randint(2, (3,), generator=draw))
 
 
 # Nets
@@ -74,36 +60,6 @@ def test_words_say_whether_groups_are_crossed(column: str, rest: Any, crossed: A
     assert Sensitive(column, ("a+f",), ("a+m",), rest).crossed == crossed
 
 
-@pytest.mark.parametrize("crossed", [(), CROSSED])
-def test_each_group_has_a_frame_and_decoding_undoes_it(crossed: Any, draw: torch.Generator) -> None:
-    own = vae_of(schema(5, crossed=crossed), utility=True)
-    x, s = torch.randn(2, 40, 3, generator=draw), torch.arange(40.0).remainder(5).expand(2, -1)
-    given = (x, s, (x[..., 0] > 0).float())
-    before = own.encode(*given)
-    decoded = own.decode(before[0].unsqueeze(-1), s)
-    frames = torch.stack([signed_permutation(draw) for _ in range(10)]).view(2, 5, 3, 3)
-    own.apply_frame(frames)
-    of_people = frames[torch.arange(2).unsqueeze(-1), s.long()]
-    framed = own.encode(*given)
-    for one, other, turned in zip(framed, before, (of_people, of_people.abs()), strict=True):
-        torch.testing.assert_close(one, (other.unsqueeze(-2) @ turned).squeeze(-2))
-    torch.testing.assert_close(own.decode(framed[0].unsqueeze(-1), s), decoded)
-
-
-def test_all_groups_are_matched_with_the_largest(draw: torch.Generator) -> None:
-    vae = vae_of(schema(4), blind=True)
-    frames = torch.stack([signed_permutation(draw) for _ in range(4)])
-    vae.apply_frame(frames.expand(2, -1, -1, -1))
-    s = torch.arange(4.0).repeat_interleave(torch.tensor([150, 200, 400, 100]))
-    x = torch.randn(850, 3, generator=draw) * (1 + 0.03 * s.unsqueeze(-1)) + 0.1 * s.unsqueeze(-1)
-    found = matching_frame(vae, People(x, s, torch.full_like(s, torch.nan)))
-    assert torch.equal(found, (frames.mT @ frames[2]).expand_as(found))
-    vae.apply_frame(found)
-    read = [vae.encode(x.expand(2, -1, -1), torch.full((2, 850), float(g)))[0] for g in range(4)]
-    for other in read:
-        torch.testing.assert_close(other, read[2], rtol=0, atol=1e-6)
-
-
 # Small groups
 
 
@@ -115,18 +71,6 @@ def test_a_small_group_is_seen_as_the_nearest_large_one(draw: torch.Generator) -
     assert nearest_large_groups(x[-40:], s[-40:], 5).tolist() == [[0, 1, 2, 3, 4]]  # none is large
     of_two = nearest_large_groups(torch.stack([x, x]), torch.stack([s, s.flip(0)]), 5)
     assert of_two[0].tolist() == [0, 1, 1, 0, 0]
-
-
-def test_encoder_decoder_and_frame_take_a_small_group_for_the_other(draw: torch.Generator) -> None:
-    own = vae_of(schema(4))
-    own.apply_frame(signed_permutation(draw).expand(2, 4, 3, 3).contiguous())
-    own.seen_as[0, 3] = 1  # of the first seed alone
-    x, z = torch.randn(30, 3, generator=draw).expand(2, -1, -1), torch.randn(2, 30, 3, 4, generator=draw)
-    small, other = torch.full((2, 30), 3.0), torch.ones(2, 30)
-    for read in (lambda s: own.encode(x, s)[0], lambda s: own.decode(z, s)):
-        one, two = read(small), read(other)
-        assert torch.equal(one[0], two[0])
-        assert not torch.allclose(one[1], two[1])
 
 
 @pytest.mark.parametrize(("model", "told"), [("fairall_I_II", 1), ("fairall_II", 1), ("fairlog", 0)])
@@ -211,7 +155,7 @@ def test_the_latent_is_less_dependent_on_three_groups_where_the_vae_sees_them() 
 
         That is the squared distance of a person's, per variance of the latent.
         """
-        of = [Unlabelled(of.x, of.s * seen) for of in (people, held_out, counterfactual)]
+        of = [replace(of, s=of.s * seen) for of in (people, held_out, counterfactual)]
         task = Phase1Task(of[0], of[1], schema(3), [0], 2, [16], True, config, epochs=40)
         vae, _ = train_phase1(task, progress=lambda **_: None, checkpoint=no_checkpoint())
         z, other = (vae.encode(one.x[None], one.s[None])[0][0].detach().numpy() for one in of[1:])

@@ -20,6 +20,8 @@ from fairall.nn import native
 from fairall.nn.native import calls
 from fairall.nn.native.calls import use_threads
 from fairall.runtime.randomness import SeedStreams
+from tests.conftest import as_saved
+from tests.models.conftest import same
 
 SCHEMA = Schema(
     [
@@ -61,39 +63,32 @@ def learner(*words: str, seeds: tuple[int, ...] = (0, 1), kind: type[LatentLearn
     return made
 
 
+def trained(own: Any, decided: Decided, epochs: int = 2) -> Any:
+    """The learner after some epochs of the model, each with one of the policy."""
+    for _ in range(epochs):
+        own.loss_of_last = own.epochs.model_epoch(own, decided)
+        own.epochs.policy_epoch(own, decided)
+    return own
+
+
 def gradients(own: Any) -> list[Tensor]:
     """A tenth of the gradients of the model's and of the policy net's first update, each (E, n)."""
-    nets = [own.model.vae.encoder, own.model.vae.decoder, own.model.classifier]
-    found = []
-    for optimiser, of_nets in ((own.epochs.model, nets), (own.epochs.policy, [own.policy_net])):
-        if optimiser is None:
-            continue
-        if isinstance(own.epochs, native.functions.Phase2Epochs):
-            found.append(optimiser.moments[0])
-            continue
-        means = {id(p): mean for p, mean in zip(optimiser.parameters, optimiser.means, strict=True)}
-        weights = [weight for net in of_nets for weight in net.weights_and_biases()]
-        found.append(torch.cat([means[id(weight)].flatten(1) for weight in weights], dim=1))
-    return found
-
-
-def first_update(decided: Decided, *words: str) -> tuple[float, list[Tensor], Tensor, bool]:
-    own = learner(*words)
-    loss = own.epochs.model_epoch(own, decided)
-    own.epochs.policy_epoch(own, decided)
-    return loss, gradients(own), own.noise.state, isinstance(own.epochs, native.functions.Phase2Epochs)
+    optimisers = [one for one in (own.epochs.model, own.epochs.policy) if one is not None]
+    if isinstance(own.epochs, Phase2Epochs):
+        return [torch.cat([mean.flatten(1) for mean in one.means], dim=1) for one in optimisers]
+    return [one.moments[0] for one in optimisers]
 
 
 def agree(decided: Decided, *words: str) -> None:
     """Assert that loss, gradients and the use of random numbers are those of torch."""
-    loss, own, state, compiled = first_update(decided, *words)
+    compiled = trained(learner(*words), decided, epochs=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(calls, "kernels", lambda: None)
-        expected, known, known_state, twin = first_update(decided, *words)
-    assert (compiled, twin) == (True, False)
-    assert loss == pytest.approx(expected, rel=1e-5)
-    assert torch.equal(state, known_state)
-    for gradient, other in zip(own, known, strict=True):
+        known = trained(learner(*words), decided, epochs=1)
+    assert isinstance(compiled.epochs, native.functions.Phase2Epochs)
+    assert compiled.loss_of_last == pytest.approx(known.loss_of_last, rel=1e-5)
+    assert torch.equal(compiled.noise.state, known.noise.state)
+    for gradient, other in zip(gradients(compiled), gradients(known), strict=True):
         assert (gradient - other).abs().sum() <= 1e-4 * other.abs().sum()
         assert other.abs().max() > 0.0 or "protocol=published_code" in words
 
@@ -136,65 +131,40 @@ def test_no_class_of_the_package_is_in_the_signature_of_a_compiled_function() ->
 
 @compiled_only
 def test_some_epochs_leave_the_weights_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    def trained() -> list[Tensor]:
-        own, decided = learner("schedule.batches_per_epoch=3"), people([0.4, 0.6], n=64)
-        for _ in range(3):
-            own.epochs.model_epoch(own, decided)
-            own.epochs.policy_epoch(own, decided)
-        return [parameter.detach().clone() for parameter in own.parameters()]
-
-    compiled = trained()
+    words, decided = "schedule.batches_per_epoch=3", people([0.4, 0.6], n=64)
+    compiled = trained(learner(words), decided, epochs=3)
     monkeypatch.setattr(calls, "kernels", lambda: None)
-    for own, known in zip(compiled, trained(), strict=True):
+    known = trained(learner(words), decided, epochs=3)
+    for one, other in zip(compiled.parameters(), known.parameters(), strict=True):
         # Adam's first steps have the sign of the gradient alone, which rounding may change near zero.
-        assert (own - known).abs().quantile(0.98) < 1e-4
+        assert (one - other).abs().quantile(0.98) < 1e-4
 
 
-@pytest.mark.parametrize("computed", ["compiled", "torch"])
-def test_training_goes_on_from_a_saved_state_to_the_last_bit(
-    computed: str, monkeypatch: pytest.MonkeyPatch
+def test_training_by_torch_goes_on_from_a_saved_state_to_the_last_bit(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if computed == "torch":
-        monkeypatch.setattr(calls, "kernels", lambda: None)
+    monkeypatch.setattr(calls, "kernels", lambda: None)
     decided = people([0.4, 0.6])
-    own, again = learner(), learner(seeds=(5, 6))
-    own.update(decided)
-    again.load_training_state(own.training_state())
-    for one in (own, again):
-        one.update(decided)
-        one.update(decided)
-    for values, known in zip(again.parameters(), own.parameters(), strict=True):
-        assert torch.equal(values, known)
+    own, again = trained(learner(), decided), learner(seeds=(5, 6))
+    again.load_training_state(as_saved(own.training_state()))
+    assert same(*(trained(one, decided).state_dict() for one in (own, again)))
 
 
 @compiled_only
 def test_no_number_depends_on_threads_or_on_other_seeds() -> None:
-    decided = people([0.3, 0.5, 0.7])
-
-    def trained(rows: list[int], threads: int = 1) -> list[Tensor]:
-        own = learner(seeds=tuple(rows))
-        use_threads(threads)
-        some = Decided(*(values[rows] for values in vars(decided).values()))
-        for _ in range(2):
-            own.epochs.model_epoch(own, some)
-            own.epochs.policy_epoch(own, some)
-        return [parameter.detach().clone() for parameter in own.parameters()]
-
-    together = trained([0, 1, 2])
-    for own, known in zip(trained([0, 1, 2], threads=2), together, strict=True):
-        assert torch.equal(own, known)
-    for own, known in zip(trained([2]), together, strict=True):
-        assert torch.equal(own[0], known[2])
-
-
-@compiled_only
-def test_a_policy_of_a_seed_is_the_same_among_others_whose_people_come_in_other_chunks() -> None:
-    decided, among, alone = people([0.5] * 10, n=700), learner(seeds=tuple(range(10))), learner(seeds=(3,))
-    x, s = decided.x, decided.s
-    known = among.propensity(x, s, SeedStreams(range(10), "test"))[3]
-    own = alone.propensity(x[3:4], s[3:4], SeedStreams([3], "test"))[0]
-    assert torch.equal(own, known)
-    assert own.std() > 0.01
+    decided = people([0.5] * 10, n=700)  # whose people come in other chunks than those of a seed alone
+    together = trained(learner(seeds=tuple(range(10))), decided)
+    use_threads(2)
+    assert same(trained(learner(seeds=tuple(range(10))), decided).state_dict(), together.state_dict())
+    few = Decided(*(of[3:4] for of in vars(decided).values()))
+    alone = trained(learner(seeds=(3,)), few)
+    assert same([of[0] for of in alone.parameters()], [of[3] for of in together.parameters()])
+    one, among = (
+        own.score(of.x, of.s, SeedStreams(own.setting.seeds, "test"))[seed]
+        for own, of, seed in ((alone, few, 0), (together, decided, 3))
+    )
+    assert torch.equal(one, among)
+    assert one.std() > 0.01
 
 
 class Halved(FairAll):
@@ -220,11 +190,10 @@ class Same(FairAll):
 
 @compiled_only
 def test_a_subclass_with_a_loss_of_its_own_is_trained_by_torch() -> None:
-    halved, same = learner(kind=Halved), learner(kind=Same)
+    halved, unchanged = learner(kind=Halved), learner(kind=Same)
     assert isinstance(halved.epochs, Phase2Epochs)
     assert learner(kind=Mixed).objective() is None
-    assert isinstance(same.epochs, native.functions.Phase2Epochs)
+    assert isinstance(unchanged.epochs, native.functions.Phase2Epochs)
     decided = people([0.4, 0.6])
-    assert halved.epochs.model_epoch(halved, decided) == pytest.approx(
-        0.5 * same.epochs.model_epoch(same, decided), rel=1e-5
-    )
+    losses = [trained(own, decided, epochs=1).loss_of_last for own in (halved, unchanged)]
+    assert losses[0] == pytest.approx(0.5 * losses[1], rel=1e-5)

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from fairall.config.schema import NetInputs
 from fairall.data.features import Feature, Kind, Schema
-from fairall.models.phase1 import Phase1Epochs, Phase1Task, Unlabelled
+from fairall.data.people import People
+from fairall.models.phase1 import Phase1Epochs, Phase1Task
 from fairall.nn import native
 from fairall.nn.native import calls, fastest
 from fairall.nn.native.calls import over_replicates, use_threads
@@ -41,7 +42,7 @@ NONE = torch.zeros(E, dtype=torch.bool)  # seeds that are done
 RATE = 1e-3
 
 
-def unlabelled(features: list[Feature], n: int) -> Unlabelled:
+def unlabelled(features: list[Feature], n: int) -> People:
     draw = np.random.default_rng(n)
     columns = {
         Kind.REAL: lambda f: draw.normal(size=n),
@@ -50,7 +51,8 @@ def unlabelled(features: list[Feature], n: int) -> Unlabelled:
         Kind.CATEGORICAL: lambda f: draw.choice(f.codes, size=n),
     }
     x = np.stack([columns[feature.kind](feature) for feature in features], 1)
-    return Unlabelled(torch.tensor(x).float(), torch.tensor(draw.choice([-1.0, 1.0], size=n)).float())
+    s = torch.tensor(draw.choice([-1.0, 1.0], size=n)).float()
+    return People(torch.tensor(x).float(), s, torch.full_like(s, torch.nan))
 
 
 def task_of(features: list[Feature], n: int, **changes: Any) -> Phase1Task:

@@ -191,7 +191,7 @@ class Phase2Epochs(Stateful):
     def policy_epoch(self, learner: Any, decided: Any) -> None:
         """Update the policy net, if there is one, on every minibatch."""
         if self.policy is not None:
-            own, shared = (self.model.theta, learner.model.vae.frames), (self._nets, self._policy)
+            own, shared = (self.model.theta, learner.model.vae.frame), (self._nets, self._policy)
             self._epoch(kernels().policy_epoch, self.policy, learner, decided, own, shared)
 
     def _epoch(

@@ -1,7 +1,7 @@
 """Compiled functions: nets, likelihoods and Adam of a few replicates, one after the other, in float32.
 
 The formulas are those of `likelihoods`, `noise` and `adam` in `fairall.nn` and of `elbo`, `objectives` and
-`policy_heads` in `fairall.models`, which the tests compare them with. A net is one vector, `theta`, of weight
+`latent_learner` in `fairall.models`, which tests compare them with. A net is one vector, `theta`, of weight
 (in, out) and bias (out) of its layers in turn; values of its units have people in columns, shape (units, n),
 and those of all layers lie one after the other in one buffer.
 
@@ -582,7 +582,7 @@ def moments(eps, m, sigma, m_other, per_other, share):
 
 @inner
 def cdf_mixture_kl(logit, r, n_samples, loc, scale, eps, weight, of_loc, of_scale):
-    """`cdf_mixture_kl` of `fairall.models.elbo`, in place of `mixture_kl`, with its arguments and result.
+    """`mixture_kl` of `fairall.models.elbo` with `KL.cdf`; arguments and result as of `mixture_kl` here.
 
     Quotients are kept in an array, or bounded, so that the compiler does not reorder them with the products
     that follow, which would change the rounding of earlier results.
@@ -969,7 +969,7 @@ def samples(stream, stratify, out):
 
 @compiled
 def policy_epoch(vectors, steps, rate, streams, order, people, model, frames, nets, sizes, objective, bounds):
-    """One epoch of policy nets π^Z of a few replicates, `policy_heads.net_loss`; arguments as `model_epoch`.
+    """One epoch of policy nets π^Z of a few replicates, `LatentLearner.policy_loss`; see also `model_epoch`.
 
     `vectors` are those of nets with layers of these `sizes`, `model` are the parameters of encoder, decoder
     and classifier, and `frames` are those of the VAE, (E, F, Z, Z).

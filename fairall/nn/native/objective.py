@@ -22,7 +22,7 @@ class Objective(NamedTuple):
         dropout: of the classifier and of the policy net.
         unlabelled: whether U is part of the loss.
         trains_classifier: whether R is.
-        density: whether the KL term of U is `elbo.mixture_kl`, and not `elbo.cdf_mixture_kl`.
+        density: whether the KL term of U is that of `KL.density`, see `elbo.mixture_kl`, and not of `KL.cdf`.
         stratified: whether samples are.
         learns_labels: whether the policy net learns labels (`z_label`).
         from_decoder: whether it learns what the decoder says (`z_dec`), and not the classifier.
