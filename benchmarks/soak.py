@@ -328,11 +328,9 @@ def untrained() -> Iterator[None]:
     """Runs end with a one-line error before their first training step, up to which words can spoil them."""
     from fairall import experiment
     from fairall.errors import FairAllError
-    from fairall.online.training import initially_decided
 
     def prepared(composed: Any, *_: Any, **__: Any) -> NoReturn:
-        job = experiment.job(composed)
-        initially_decided(job.initial_policy, job.config, job.data)
+        experiment.job(composed)
         raise FairAllError("ready to train")
 
     with mock.patch.object(experiment, "run", prepared):

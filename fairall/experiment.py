@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,10 +19,9 @@ from fairall.data.dataset import Dataset, dataset
 from fairall.data.prepared import PreparedData
 from fairall.display.progress import Display
 from fairall.errors import FairAllError
-from fairall.metrics import Measure, load_measures, summaries
-from fairall.models.learner import Learner, Setting
+from fairall.metrics import load_measures, summaries
+from fairall.models.learner import Setting
 from fairall.nn.native import use_threads
-from fairall.online.initial_policy import InitialPolicy
 from fairall.online.training import Training, short_of
 from fairall.runtime.process import prepare_processor, short_of_memory
 from fairall.storage.checkpoint import Cache, Checkpoint
@@ -37,18 +35,15 @@ if TYPE_CHECKING:  # reading results and policies is imported where they are
 DEFAULTS = "defaults"  # value of `hyperparameters` without values in conf/hparams/
 
 
-@dataclass(frozen=True)
-class Job:
-    """A run that has not started."""
+class Job(Training):
+    """A run that has not started.
 
-    config: Config
-    data: PreparedData
-    world: World
-    initial_policy: InitialPolicy
-    learner: Learner  # untrained
-    measures: tuple[Measure, ...]  # the standard ones, the user's and those of the world
-    identity: str
-    own_code: OwnCode  # the user's, in the identity
+    Attributes:
+        own_code: the user's, in the identity.
+        folder: of the result, named by the identity.
+    """
+
+    own_code: OwnCode
     folder: RunFolder
 
 
@@ -85,11 +80,13 @@ def job(composed: DictConfig, people: Callable[[Dataset, Config], PreparedData] 
     learner = learner_of(config, setting, world.share)
     named = [name.rpartition(".")[0] for name in (*targets(config.to_plain()), *further)]
     functions = [measure.function for measure in measures]
-    own = own_code(named, source, policy, learner, *world.parts.values(), *functions)
+    made = Job(learner, policy, config, world, measures)
+    made.own_code = own_code(named, source, policy, learner, *world.parts.values(), *functions)
     names = [f"{function.__module__}.{function.__qualname__}" for function in functions]
-    identity = run_id(config, data.fingerprint(), [*names, *own.hashes.items()])
-    folder = RunFolder(Path(config.outputs_dir, "runs", config.model.name, config.dataset.name, identity))
-    return Job(config, data, world, policy, learner, measures, identity, own, folder)
+    identity = run_id(config, data.fingerprint(), [*names, *made.own_code.hashes.items()])
+    runs = Path(config.outputs_dir, "runs")
+    made.folder = RunFolder(runs / config.model.name / config.dataset.name / identity)
+    return made
 
 
 def is_finished(composed: DictConfig, people: dict[str, Any] | None = None) -> bool:
@@ -105,17 +102,15 @@ def is_finished(composed: DictConfig, people: dict[str, Any] | None = None) -> b
     loaded = {} if people is None else people
 
     def load(source: Dataset, config: Config) -> PreparedData:
-        seeds = config.seeds if config.splits > 1 else 1
-        key = repr((source.config, config.protocol.scaler, config.splits, seeds))
-        if key not in loaded:
-            try:
-                loaded[key] = prepare(source, config)
-            except FairAllError as error:
-                # Kept: a failing download should not be tried again for every run.
-                loaded[key] = error
-        if isinstance(loaded[key], FairAllError):
-            raise loaded[key]
-        return loaded[key]
+        key = repr((source.config, config.protocol.scaler, config.splits, config.seeds))
+        try:
+            found = loaded[key] if key in loaded else prepare(source, config)
+        except FairAllError as error:
+            found = error  # kept: a failing download should not be tried again for every run
+        loaded[key] = found
+        if isinstance(found, FairAllError):
+            raise found
+        return found
 
     requested = job(composed, load)
     return not requested.config.force and requested.folder.intact(print)
@@ -143,17 +138,16 @@ def run(*what: DictConfig | str, display: Display | None = None, command: str = 
     else:
         composed = compose_config(*map(str, what), **values)
     began, cpu_began = time.time(), time.process_time()
-    task, display = job(composed), display or Display()
-    config, folder = task.config, task.folder
+    training, display = job(composed), display or Display()
+    config, folder = training.config, training.folder
     if config.tracking.enabled:
         from fairall.tracking.store import require_store
 
         require_store(config)
     prepare_processor()
     use_threads(config.threads)
-    training = Training(task.learner, task.initial_policy, config, task.world, task.measures)
-    notes = [*task.data.notes, *training.notes(), *task.own_code.doubts]
-    if config.hyperparameters == DEFAULTS and task.learner.learns:
+    notes = [*training.data.notes, *training.notes(), *training.own_code.doubts]
+    if config.hyperparameters == DEFAULTS and training.learner.learns:
         of_run = f"{config.model.name} on {config.dataset.name}"
         notes.append(f"no hyperparameters are selected for {of_run}, so it has the defaults of its file")
     for note in (*notes, *short_of(training)):
@@ -177,17 +171,17 @@ def run(*what: DictConfig | str, display: Display | None = None, command: str = 
                 origin = Origin(command, source_tags() if config.tracking.enabled else {}, began)
                 origin.write(making.path)
                 making.write_config(config)
-                checkpoint = Checkpoint(
-                    making.path / CHECKPOINT, task.identity, config.checkpoint_seconds, display.say
-                )
                 cache = cache_of(config, display)
-                training.run(checkpoint, cache, display)
+                path = making.path / CHECKPOINT
+                training.run(
+                    Checkpoint(path, folder.path.name, config.checkpoint_seconds, display.say), cache, display
+                )
                 result = measure(training, cache)
                 write_files(result, training, making)
                 replace(origin, cpu_seconds=time.process_time() - cpu_began).write(making.path)
                 making.finish()
             result = replace(result, path=folder.path, finished=time.time())
-            for note in task.own_code.imported_since():
+            for note in training.own_code.imported_since():
                 display.say(f"Note: {note}.")
         show_result(result, display)
         if config.tracking.enabled:
@@ -195,14 +189,11 @@ def run(*what: DictConfig | str, display: Display | None = None, command: str = 
     return result
 
 
-def warmed_up(task: Job, display: Display | None = None) -> Training:
+def warmed_up(training: Training, display: Display | None = None) -> Training:
     """A run after Phase I and the warm-up, with nothing kept but the shared cache."""
     display = display or Display()
-    training = Training(task.learner, task.initial_policy, task.config, task.world, task.measures)
-    with TemporaryDirectory() as folder:
-        checkpoint = Checkpoint(Path(folder, CHECKPOINT), task.identity, seconds=float("inf"))
-        training.pretrain(checkpoint, cache_of(task.config, display), display)
-        training.warm_up(checkpoint, display)
+    training.pretrain(cache_of(training.config, display), display)
+    training.warm_up(display, lambda: None)
     return training
 
 
@@ -221,28 +212,16 @@ def write_files(result: Result, training: Training, folder: RunFolder) -> None:
     folder.write_text(CARD, model_card(result, folder.path.name))
     paths = [folder.file(f"policy/{name}") for name in (CONFIG, FEATURES, WEIGHTS, SUMS)]
     Policy.of(training.learner, training.data).save(paths[0].parent, result.config)
-    split = f"{result.evaluation.split} set"
-    draw_learning(
-        result.steps,
-        result.measures,
-        result.summary(),
-        folder.file("figures/learning.png"),
-        title=f"{result.title}; {split}",
-    )
+    title = f"{result.title}; {result.evaluation.split} set"
+    path = folder.file("figures/learning.png")
+    draw_learning(result.steps, result.measures, result.summary(), path, title=title)
     if training.curves is not None:
         draw_phase1(training.curves, folder.file("figures/phase1.png"), title=f"Phase I of {result.title}")
     people = training.evaluation.people
     z = latent(training.learner, people, len(result.seeds))
     if z is not None and np.isfinite(z[0]).all():
-        first = people.replicate(0)
-        draw_latent(
-            z[0],
-            first.s.numpy(),
-            first.label.numpy(),
-            first.labelled.numpy(),
-            folder.file("figures/latent.png"),
-            title=f"{result.title}, seed {result.seeds[0]}, {split}",
-        )
+        title = f"seed {result.seeds[0]} of {title}"
+        draw_latent(z[0], people.replicate(0), folder.file("figures/latent.png"), title=title)
 
 
 def cache_of(config: Config, display: Display) -> Cache:

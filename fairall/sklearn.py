@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Number
 from operator import methodcaller
 from pathlib import Path
@@ -18,6 +19,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, check_random_state, metadata_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from fairall.config.checks import check_values, open_unit
 from fairall.config.choices import hyperparameters_without
 from fairall.config.schema import entry
 from fairall.config.words import refuse_places, words_of
@@ -35,11 +37,13 @@ __all__ = ["PolicyValue", "SelectiveLabelsClassifier", "policy_value"]
 
 DEFAULT = "parity_stacked"
 TUNED = "tuned"
-STORED = "notes_", "positive_", "n_features_in_", "_columns", "_attributes"
+STORED = {"notes_", "positive_", "classes_", "n_features_in_", "feature_names_in_"}
+STORED |= {"_columns", "_attributes", "_cost_of_search"}
 MOST_DRAWN = 2**31  # seeds that a RandomState chooses from
 PLAIN = methodcaller("tolist")  # of what NumPy has
 
 
+@dataclass(eq=False, repr=False)
 class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
     """A classifier and a decision rule, learnt from people whose labels are known where they were accepted.
 
@@ -87,42 +91,25 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         array([0, 1])
     """
 
-    classes_: np.ndarray
-    positive_: Any
-    notes_: list[str]
-
-    def __init__(
-        self,
-        method: str = DEFAULT,
-        *,
-        estimator: Any = None,
-        hyperparameters: Mapping[str, Any] | str | None = None,
-        cost: float = 0.5,
-        sensitive: str | None = None,
-        seeds: int = 1,
-        random_state: int | np.random.RandomState | None = 0,
-        positive: Any = None,
-        missing: Any = np.nan,
-        kinds: Mapping[str, str] | None = None,
-        words: Sequence[str] = (),
-    ) -> None:
-        self.method = method
-        self.estimator = estimator
-        self.hyperparameters = hyperparameters
-        self.cost = cost
-        self.sensitive = sensitive
-        self.seeds = seeds
-        self.random_state = random_state
-        self.positive = positive
-        self.missing = missing
-        self.kinds = kinds
-        self.words = words
+    method: str = DEFAULT
+    _: KW_ONLY
+    estimator: Any = None
+    hyperparameters: Mapping[str, Any] | str | None = None
+    cost: float = 0.5
+    sensitive: str | None = None
+    seeds: int = 1
+    random_state: int | np.random.RandomState | None = 0
+    positive: Any = None
+    missing: Any = np.nan
+    kinds: Mapping[str, str] | None = None
+    words: Sequence[str] = ()
 
     @property
     def policy_(self) -> Policy:
         """The learnt policy; before `fit` there is none."""
         return self._version.policy
 
+    @of_input()
     def fit(
         self,
         X: Any,
@@ -154,22 +141,28 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         Warns:
             UserWarning: once, for what makes the labels of the log a poor guide, such as lack of overlap.
         """
-        table = self._table(X, reset=True)
-        label, self.classes_ = self._labels(table, y)
+        table = self._table(X, y, reset=True)
+        label, self.classes_ = arrays.labels_of(y, self.missing, positive=self.positive)
         both = self.classes_.tolist()
         self.positive_ = both[1 if self.positive is None else both.index(self.positive)]
         weight = None if sample_weight is None else arrays.weights_of(label, sample_weight)
         people, group, self._attributes = arrays.with_groups(table, sensitive_features, self.sensitive)
         log, columns = arrays.log_of(people, label, accepted, propensity)
-        with of_input():
-            node = None if self.estimator is None else node_of(self.estimator)
-            given: dict[str, Any] = {"group": group, "kinds": self.kinds, "weight": weight, "estimator": node}
-            self._version, data = learn(log, columns, self._words(), **given)
-        self.notes_ = [f"the good label is {self.positive_!r}, of {self.classes_.tolist()}", *data.notes]
+        self._version, data = learn(
+            log,
+            columns,
+            self._words(),
+            group=group,
+            kinds=self.kinds,
+            weight=weight,
+            estimator=node_of(self.estimator),
+        )
+        self.notes_ = [f"the good label is {self.positive_!r}, of {both}", *data.notes]
         if data.warnings:
-            warn("; ".join(data.warnings), stacklevel=2)
+            warn("; ".join(data.warnings), stacklevel=3)
         return self
 
+    @of_input()
     def partial_fit(
         self,
         X: Any,
@@ -202,12 +195,12 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         people = self._people(X, sensitive_features)
         if not self._version.process.learner.learns:
             raise InputError(f"method={self.method!r} learns nothing from people")
-        label, _ = self._labels(people, y, self.classes_)
+        label = self._labels(people, y)
         taken, p = arrays.decisions_of(label, accepted, propensity)
-        with of_input():
-            self._version = step(self._version, people, label, taken, p)
+        self._version = step(self._version, people, label, taken, p)
         return self
 
+    @of_input()
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Probabilities of `classes_` given x and s, shape (N, 2), whoever is accepted.
 
@@ -218,8 +211,7 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
             ValueError: where X has another shape.
         """
         people = self._people(X, sensitive_features)
-        with of_input():
-            p = self.policy_.predict_proba(people)
+        p = self.policy_.predict_proba(people)
         return p if self.positive_ == self.classes_[1] else p[:, ::-1]
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
@@ -227,12 +219,13 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         likelier = self.predict_proba(X, sensitive_features=sensitive_features).argmax(1)
         return self.classes_[likelier]
 
+    @of_input()
     def decision_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """1 − π and π = π(d=1 | x, s), shape (N, 2); raises as `predict_proba`."""
         people = self._people(X, sensitive_features)
-        with of_input():
-            return self.policy_.decision_proba(people)
+        return self.policy_.decision_proba(people)
 
+    @of_input()
     def decide(
         self,
         X: Any,
@@ -255,21 +248,20 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
             InputError: as `predict_proba`, where there is not one place, or `draw` or `places` is no such
                 number.
         """
-        people, policy, margin = self._people(X, sensitive_features), self.policy_, None
-        with of_input():
-            rule = Rule(policy.threshold, draw, places)
-            rule.check(len(people))
-            encoded = policy.encoded(people)
-            probability = policy.combined(policy.encoded_propensity(*encoded))
-            if places is not None:
-                margin = policy.combined(policy.encoded_margin(*encoded), decimals=MARGIN_DECIMALS)
-            accepted, _ = rule.decisions(probability, rule.generator(), margin)
+        people, policy = self._people(X, sensitive_features), self.policy_
+        rule = Rule(policy.threshold, draw, places)
+        rule.check(len(people))
+        encoded, margin = policy.encoded(people), None
+        if places is not None:
+            margin = policy.combined(policy.encoded_margin(*encoded), decimals=MARGIN_DECIMALS)
+        probability = policy.combined(policy.encoded_propensity(*encoded))
+        accepted, _ = rule.decisions(probability, rule.generator(), margin)
         return accepted.astype(int)
 
     def score(self, X: Any, y: Any, *, sensitive_features: Any = None) -> float:
         """Accuracy of `predict` among those with a label; `policy_value` judges decisions."""
         predicted = self.predict(X, sensitive_features=sensitive_features)
-        label = self._labels(predicted, y, self.classes_)[0]
+        label = self._labels(predicted, y)
         known = ~np.isnan(label)
         return float(accuracy_score(label[known] == 1, predicted[known] == self.positive_))
 
@@ -281,15 +273,8 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         folder = Path(path)
-        about = {
-            "parameters": self.get_params(deep=False)
-            | {"random_state": self.policy_.seeds[0], "estimator": None},
-            "estimator": self.estimator is not None,  # which the configuration describes
-            "fitted": {name: getattr(self, name) for name in STORED},
-            "named": hasattr(self, "feature_names_in_"),
-            "classes": self.classes_,
-            "object": self.classes_.dtype == object,
-        }
+        about = vars(self) | {"random_state": self.policy_.seeds[0], "estimator": self.estimator is not None}
+        del about["_version"]
         try:
             text = json.dumps(about, indent=1, default=PLAIN)
         except (TypeError, AttributeError) as error:
@@ -297,6 +282,7 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         save(self._version, folder, text + "\n")
 
     @classmethod
+    @of_input()
     def load(cls, path: str | Path, *, modules: Collection[str] = ()) -> SelectiveLabelsClassifier:
         """What `save` wrote, which goes on learning as it would have; no code of the folder is run.
 
@@ -307,25 +293,27 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         Raises:
             InputError: where the folder holds no estimator, or a damaged one.
         """
-        with of_input():
-            version, text = load(Path(path), modules=modules)
-            try:
-                about = json.loads(text)
-                made = cls(**(about["parameters"] | {"estimator": None}))
-                if about["estimator"]:
-                    node = entry(entry(version.policy.config, "model"), "estimator")
-                    made.estimator = estimator_of(node, "estimator")
-                made.__dict__.update({name: about["fitted"][name] for name in STORED}, _version=version)
-                made.classes_ = np.array(about["classes"], dtype=object if about["object"] else None)
-                if about["named"]:
-                    made.feature_names_in_ = np.array(made._columns, dtype=object)
-                words, (first, second) = made._words(), about["classes"]
-                if not first < second or made.positive_ not in {first, second}:
-                    raise ValueError
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                raise InputError(f"{path}: holds no estimator that fairall saved: save it anew") from error
-            if not modules:  # whoever trusts the code of somebody trusts all their words
-                refuse_places(words, str(path))
+        version, text = load(Path(path), modules=modules)
+        made = cls()
+        try:
+            about = json.loads(text)
+            if not {*vars(made)} <= about.keys() <= STORED | {*vars(made)}:
+                raise ValueError
+            made.__dict__.update(
+                about, _version=version, estimator=None, classes_=np.array(about["classes_"])
+            )
+            if "feature_names_in_" in about:
+                made.feature_names_in_ = np.array(made._columns, dtype=object)
+            if about["estimator"] is True:  # which the configuration describes
+                node = entry(entry(version.policy.config, "model"), "estimator")
+                made.estimator = estimator_of(node, "estimator")
+            words, (first, second) = made._words(), about["classes_"]
+            if not first < second or made.positive_ not in {first, second}:
+                raise ValueError
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise InputError(f"{path}: holds no estimator that fairall saved: save it anew") from error
+        if not modules:  # whoever trusts the code of somebody trusts all their words
+            refuse_places(words, str(path))
         return made
 
     def __sklearn_clone__(self) -> SelectiveLabelsClassifier:
@@ -356,11 +344,11 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         own = words_of(hyperparameters_without(method, "csv") if given == TUNED else {"model": given})
         return [*words_of(values), *own, *self.words]
 
-    def _table(self, X: Any, *, reset: bool = False) -> pd.DataFrame:
+    def _table(self, X: Any, y: Any = "no_validation", *, reset: bool = False) -> pd.DataFrame:
         """X (N, D) with the column names of `fit`."""
         given = arrays.in_pandas(X)
         table = arrays.table_of(given)
-        validate_data(self, given, reset=reset, skip_check_array=True)
+        validate_data(self, given, y, reset=reset, skip_check_array=True)
         if reset:
             self._columns = list(table)
         return table.set_axis(self._columns, axis=1)
@@ -373,13 +361,10 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
             return people.assign(**{CODED: 1})
         return arrays.with_groups(people, sensitive_features, sensitive.column, self._attributes)[0]
 
-    def _labels(self, people: Any, y: Any, classes: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """As `labels_of`, for y of as many people."""
-        if y is None:
-            raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+    def _labels(self, people: Any, y: Any) -> np.ndarray:
+        """As `labels_of`, for y of as many people; shape (N,)."""
         check_consistent_length(people, y)
-        positive = self.positive if classes is None else self.positive_
-        return arrays.labels_of(y, self.missing, classes, positive)
+        return arrays.labels_of(y, self.missing, self.classes_, self.positive_)[0]
 
 
 class PolicyValue(BaseEstimator):
@@ -400,6 +385,7 @@ class PolicyValue(BaseEstimator):
     def __init__(self, cost: float | None = None) -> None:
         self.cost = cost
 
+    @of_input()
     def score(
         self,
         estimator: Any,
@@ -427,21 +413,20 @@ class PolicyValue(BaseEstimator):
             last, inputs = estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X
         if not isinstance(last, SelectiveLabelsClassifier):
             raise InputError(f"policy_value: {type(last).__name__} is no SelectiveLabelsClassifier")
-        cost = float(getattr(last, "_cost_of_search", last.cost) if self.cost is None else self.cost)
-        if not 0 < cost < 1:
-            raise InputError(f"policy_value: cost={cost!r} is not possible; it must be between 0 and 1")
+        cost = getattr(last, "_cost_of_search", last.cost) if self.cost is None else self.cost
+        check_values(cost, "cost", open_unit())
         target = last.decide(inputs, sensitive_features=sensitive_features)
-        label, _ = last._labels(X, y, last.classes_)
-        people, sensitive = last._people(inputs, sensitive_features), last.policy_.reader.sensitive
-        if sensitive is None:
+        label = last._labels(X, y)
+        people = last._people(inputs, sensitive_features)
+        group = getattr(last.policy_.reader.sensitive, "column", CODED)
+        if group == CODED:
             # A log has groups, which a value does not need: two that are alike.
             people[CODED] = np.arange(len(people)) % 2
         log, columns = arrays.log_of(people, label, accepted, propensity)
         if "decision" not in columns:
             return float(np.nanmean(target * (label - cost)))
-        columns["sensitive"] = CODED if sensitive is None else sensitive.column
-        with of_input():
-            value = evaluate(target, log, **columns, cost=cost, kinds=last.kinds).values["dr"]
+        found = evaluate(target, log, **columns, sensitive=group, cost=cost, kinds=last.kinds)
+        value = found.values["dr"]
         if not np.isfinite(value.estimate):
             raise InputError(f"policy_value: {value.why}")
         return float(value.estimate)

@@ -86,7 +86,6 @@ def test_the_checks_of_scikit_learn() -> None:
 def test_probabilities_and_decisions_are_those_of_the_policy(fitted: SelectiveLabelsClassifier) -> None:
     for name in ("predict_proba", "decision_proba", "decide"):
         assert_array_equal(getattr(fitted, name)(X), getattr(fitted.policy_, name)(X))
-    assert fitted.classes_.tolist() == ["no", "yes"]
     assert_array_equal(fitted.predict(X), np.where(fitted.predict_proba(X)[:, 1] > 0.5, "yes", "no"))
     int_of_numpy: Any = np.int64(10)
     assert fitted.decide(X, places=int_of_numpy).sum() == 10
@@ -95,28 +94,24 @@ def test_probabilities_and_decisions_are_those_of_the_policy(fitted: SelectiveLa
     drawn = fitted.decide(X, draw=3)
     assert_array_equal(drawn, fitted.decide(X, draw=3))
     assert drawn[fitted.decision_proba(X)[:, 1] == 1].all()
+    few = X[:20].assign(job=[np.nan, "astronaut", *X["job"][2:20]])
+    with pytest.warns(UserWarning, match="'astronaut', not known from training"):
+        assert np.isfinite(fitted.predict_proba(few)).all()
 
 
-def test_everybody_is_learnt_from() -> None:
+def test_everybody_is_learnt_from_with_the_propensities_given_estimated_or_1() -> None:
     granted = LOG["decision"] == "granted"
     memory = remembered(learnt("greedy", sensitive="sex", words=QUICK, accepted=granted, propensity=P))
     assert memory.counts.tolist() == [KNOWN.sum()]
     weights = memory.rows().propensity[0].double().numpy()
     assert_allclose(np.sort(weights), np.sort(np.maximum(P[KNOWN], 0.01)), rtol=1e-6)
-
-
-def test_propensities_are_estimated_where_they_are_not_given() -> None:
     _, data = learn(*log_of(X, NUMBER.to_numpy(), None, None), ["model=stacked"], group="sex")
-    logged = data.pool_table.logged
-    assert logged is not None
-    assert logged.estimated
+    assert data.pool_table.logged is not None
+    assert data.pool_table.logged.estimated
     assert len(data.train) == len(data.pool) == len(data.validation) == len(X)
-
-
-def test_where_everybody_was_accepted_nothing_is_weighted() -> None:
     known = ~np.isnan(LABEL)
-    policy = learnt("greedy", ARRAY[known], LABEL[known], words=QUICK)
-    assert (remembered(policy).rows().propensity == 1).all()
+    all_accepted = learnt("greedy", ARRAY[known], LABEL[known], words=QUICK)
+    assert (remembered(all_accepted).rows().propensity == 1).all()
 
 
 def test_arrays_and_one_group() -> None:
@@ -129,7 +124,7 @@ def test_arrays_and_one_group() -> None:
     assert policy.score(ARRAY, LABEL) > 0.6
 
 
-def test_groups_as_an_argument() -> None:
+def test_groups_as_an_argument_replace_no_feature() -> None:
     policy = learnt(x=BLIND, sensitive_features=SEX)
     with pytest.raises(InputError, match="give sensitive_features, or X with the column 'sex'"):
         policy.decide(BLIND)
@@ -139,9 +134,6 @@ def test_groups_as_an_argument() -> None:
     assert several.policy_.reader.n_groups == 4
     male = SEX.eq("male").astype(int)
     assert sensitive(learnt(x=BLIND.to_numpy(), sensitive_features=male)).column == "sex"
-
-
-def test_no_feature_is_replaced_by_groups_of_its_name() -> None:
     rich = X["income"] > X["income"].median()  # a Series with the name income
     policy, same = (learnt(sensitive_features=groups) for groups in (rich, rich.to_numpy()))
     assert "income" in policy.policy_.reader.names
@@ -189,58 +181,43 @@ def test_the_good_label_is_one_of_the_classes_and_may_be_the_first(tmp_path: Pat
 @pytest.mark.parametrize("package", ["pyarrow", "polars"])
 def test_tables_of_other_packages(package: str) -> None:
     other = pytest.importorskip(package, reason=f"{package} is not installed")
-    table = other.Table.from_pandas(X) if package == "pyarrow" else other.from_pandas(X)
-    policy, usual = (learnt(x=x, sensitive="sex") for x in (table, X))
-    assert policy.feature_names_in_.tolist() == FEATURES
-    assert_array_equal(policy.decide(table), usual.decide(X))
-    assert policy_value(policy, table, Y) == policy_value(usual, X, Y)
-    few, sex = ["age", "income"], {"sensitive_features": table.select(["sex"])}
-    by_argument, usual = learnt(x=table.select(few), **sex), learnt(x=X[few], sensitive_features=SEX)
-    decision = by_argument.decide(table.select(few), **sex)
-    assert_array_equal(decision, usual.decide(X[few], sensitive_features=SEX))
+    convert = other.Table.from_pandas if package == "pyarrow" else other.from_pandas
+    table, groups = convert(BLIND), convert(X[["sex"]])
+    policy, usual = learnt(x=table, sensitive_features=groups), learnt(x=BLIND, sensitive_features=SEX)
+    assert policy.feature_names_in_.tolist() == [*BLIND]
+    decision = policy.decide(table, sensitive_features=groups)
+    assert_array_equal(decision, usual.decide(BLIND, sensitive_features=SEX))
+    value = policy_value(policy, table, Y, sensitive_features=groups)
+    assert value == policy_value(usual, BLIND, Y, sensitive_features=SEX)
 
 
-@pytest.mark.parametrize("method", ["stacked", "greedy", "ensemble", "fairlog", "unfairlog"])
-def test_weights_multiply_the_losses_of_labels(method: str) -> None:
-    linear = (
-        {}
-        if method in ("stacked", "accepted_only", "parcelling")
-        else {"hyperparameters": {"clf_arch": []}, "words": QUICK}
-    )
+def test_weights_multiply_the_losses_of_labels() -> None:
+    words: dict[str, Any] = {"hyperparameters": {"clf_arch": []}, "words": QUICK}
     plain, ones, good = (
-        learnt(method, ARRAY, LABEL, propensity=CHANCE, sample_weight=weight, **linear)
+        learnt("greedy", ARRAY, LABEL, propensity=CHANCE, sample_weight=weight, **words)
         for weight in (None, np.ones(200), 1 + 4 * (LABEL == 1))
     )
     p, p_of_ones, p_of_good = (policy.predict_proba(ARRAY) for policy in (plain, ones, good))
     assert_array_equal(p, p_of_ones)
     assert p_of_good[:, 1].mean() > p[:, 1].mean() + 0.002
-    if "fairlog" not in method:
-        good.partial_fit(ARRAY[:50], LABEL[:50])
-        rows, n = remembered(good).rows(), int((~np.isnan(LABEL)).sum())
-        torch.testing.assert_close(rows.weight[:, :n], 1 + 4 * rows.label[:, :n])
-        assert (rows.weight[:, n:] == 1).all()
+    good.partial_fit(ARRAY[:50], LABEL[:50])
+    rows, n = remembered(good).rows(), int((~np.isnan(LABEL)).sum())
+    torch.testing.assert_close(rows.weight[:, :n], 1 + 4 * rows.label[:, :n])
+    assert (rows.weight[:, n:] == 1).all()
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_reductions_of_fairlearn() -> None:
     reductions = pytest.importorskip("fairlearn.reductions", reason="fairlearn is not installed")
-    income, stacked, parity = (
-        X["income"],
-        SelectiveLabelsClassifier("stacked"),
-        reductions.DemographicParity(),
-    )
+    income, stacked = X["income"], SelectiveLabelsClassifier("stacked")
     good = (income + SEX.eq("male") * income.std() > income.median()).astype(int)
 
     def gap(made: Any, **groups: Any) -> float:
         rates = pd.Series(made.fit(X, good, **groups).predict(X)).groupby(SEX).mean()
         return abs(rates["male"] - rates["female"])
 
-    before = gap(SelectiveLabelsClassifier("stacked"))
-    for made in (
-        reductions.ExponentiatedGradient(stacked, parity, max_iter=4),
-        reductions.GridSearch(stacked, parity, grid_size=7),
-    ):
-        assert gap(made, sensitive_features=SEX) < before - 0.1
+    reduced = reductions.ExponentiatedGradient(stacked, reductions.DemographicParity(), max_iter=4)
+    assert gap(reduced, sensitive_features=SEX) < gap(stacked) - 0.1
 
 
 def test_random_states(tmp_path: Path) -> None:
@@ -248,31 +225,27 @@ def test_random_states(tmp_path: Path) -> None:
     for state in (np.random.RandomState(3), np.random.RandomState(3), None, np.int64(5)):
         policy = learnt("accept_all", ARRAY, LABEL, random_state=state)
         policy.save(tmp_path)
-        seeds += policy.policy_.seeds
-        assert SelectiveLabelsClassifier.load(tmp_path).random_state == seeds[-1]
+        seeds.append(SelectiveLabelsClassifier.load(tmp_path).random_state)
+        assert policy.policy_.seeds == seeds[-1:]
     assert seeds[0] == seeds[1] != seeds[2]
     assert seeds[3] == 5
 
 
-def test_labels_are_missing_as_one_says() -> None:
-    for missing, classes, given in (
-        (np.nan, [0, 1], ([0.0, np.nan, 1.0], pd.array([0, None, 1], dtype="Int64"))),
-        (np.nan, [0, 1], (pd.Series([0, None, 1], index=[5, 3, 4], dtype="Int64"),)),
-        (np.nan, ["no", "yes"], (["no", None, "yes"], pd.Series(["no", None, "yes"], dtype="category"))),
-        (None, [False, True], ([False, None, True],)),
-        ("?", ["no", "yes"], (["no", "?", "yes"],)),
-        (-1, [0, 1], ([0, -1, 1], pd.Series([0, -1, 1], dtype="Int64"))),
-    ):
-        for labels in given:
-            label, found = labels_of(labels, missing)
-            assert_array_equal(label, [0, np.nan, 1])
-            assert found.tolist() == classes
-
-
-def test_new_people_may_lack_values_and_be_odd(fitted: SelectiveLabelsClassifier) -> None:
-    few = X[:20].assign(job=[np.nan, "astronaut", *X["job"][2:20]])
-    with pytest.warns(UserWarning, match="'astronaut', not known from training"):
-        assert np.isfinite(fitted.predict_proba(few)).all()
+@pytest.mark.parametrize(
+    ("missing", "classes", "labels"),
+    [
+        (np.nan, [0, 1], pd.array([0, None, 1], dtype="Int64")),
+        (np.nan, [0, 1], pd.Series([0, None, 1], index=[5, 3, 4], dtype="Int64")),
+        (np.nan, ["no", "yes"], pd.Series(["no", None, "yes"], dtype="category")),
+        (None, [False, True], [False, None, True]),
+        ("?", ["no", "yes"], ["no", "?", "yes"]),
+        (-1, [0, 1], pd.Series([0, -1, 1], dtype="Int64")),
+    ],
+)
+def test_labels_are_missing_as_one_says(missing: Any, classes: list[Any], labels: Any) -> None:
+    label, found = labels_of(labels, missing)
+    assert_array_equal(label, [0, np.nan, 1])
+    assert found.tolist() == classes
 
 
 def test_a_time_step_is_an_update_of_the_method() -> None:
@@ -285,16 +258,38 @@ def test_a_time_step_is_an_update_of_the_method() -> None:
     assert_array_equal(policy.decision_proba(X), same.policy_.decision_proba(X))
 
 
-@pytest.mark.parametrize("method", ["parity_stacked", "ensemble", "fairlog"])
-def test_saved_and_loaded_it_goes_on(method: str, tmp_path: Path) -> None:
-    policy = learnt(method, X[:300], Y[:300], sensitive="sex", words=QUICK)
-    policy.save(tmp_path / "policy")
+@pytest.mark.parametrize(
+    ("method", "model"),
+    [
+        ("fairlog", None),
+        ("ensemble", None),
+        ("parity_stacked", RandomForestClassifier(10, max_features=1.0)),
+        ("parity_stacked", make_pipeline(StandardScaler(), LogisticRegression())),
+        ("parcelling", RandomForestClassifier(10)),
+        ("parity_stacked", "LightGBM"),
+    ],
+    ids=str,
+)
+def test_saved_and_loaded_it_goes_on_with_a_classifier_of_the_users_too(
+    method: str, model: Any, tmp_path: Path
+) -> None:
+    if model == "LightGBM":
+        lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+        model = lightgbm.LGBMClassifier(n_estimators=10, verbose=-1, n_jobs=1)
+    policy = learnt(method, ARRAY, LABEL, estimator=model, words=QUICK)
+    assert np.corrcoef(policy.predict_proba(ARRAY)[:, 1], ARRAY[:, 1])[0, 1] > 0.4
+    policy.save(tmp_path)
     assert not {path.suffix for path in tmp_path.rglob("*")} & {".pt", ".pkl"}
-    loaded = SelectiveLabelsClassifier.load(tmp_path / "policy")
-    assert str(loaded.get_params()) == str(policy.get_params())
-    for one in (policy, loaded):
-        one.partial_fit(X[300:], Y[300:])
-    assert_array_equal(loaded.decision_proba(X), policy.decision_proba(X))
+    loaded = SelectiveLabelsClassifier.load(tmp_path, modules=["lightgbm"])
+    given, found = (
+        one.get_params(deep=False) | {"estimator": type(one.estimator)} for one in (policy, clone(loaded))
+    )
+    assert str(found) == str(given)
+    assert policy.get_params()["estimator"] is model
+    for own in (policy, loaded):
+        own.partial_fit(ARRAY[:150] + 0.1, LABEL[:150])
+    assert_array_equal(loaded.predict_proba(ARRAY), policy.predict_proba(ARRAY))
+    assert_array_equal(loaded.decide(ARRAY), policy.decide(ARRAY))
 
 
 def test_damaged_or_no_estimator(fitted: SelectiveLabelsClassifier, tmp_path: Path) -> None:
@@ -310,9 +305,8 @@ def test_damaged_or_no_estimator(fitted: SelectiveLabelsClassifier, tmp_path: Pa
     with pytest.raises(InputError, match="was edited"):
         load(tmp_path)
     for change in (
-        *({"classes": classes} for classes in (["yes", "no"], ["no"], ["late", "no"], [0, "no"], None)),
-        {"fitted": {}},
-        {"parameters": {"costs": 0.6}},
+        *({"classes_": classes} for classes in (["yes", "no"], ["no"], ["late", "no"], [0, "no"], None)),
+        {"costs": 0.6},
     ):
         save(fitted._version, tmp_path, json.dumps(json.loads(text) | change))  # somebody else's code
         with pytest.raises(InputError, match=r"holds no estimator that fairall saved: save it anew\Z"):
@@ -338,7 +332,7 @@ def test_an_estimator_of_others_says_nowhere_where_something_is_written(
     # A classifier is that of the policy's configuration, whose classes have been asked for.
     fitted.save(tmp_path)
     about = json.loads((tmp_path / "estimator.json").read_text())
-    about["parameters"]["estimator"] = {"_target_": "theirs.Method"}
+    about["estimator"] = {"_target_": "theirs.Method"}
     save(fitted._version, tmp_path, json.dumps(about))
     assert SelectiveLabelsClassifier.load(tmp_path).estimator is None
 
@@ -433,28 +427,8 @@ def test_a_search_over_the_cost_of_a_pipeline_is_judged_at_one_cost() -> None:
     fitted = learnt()
     assert policy_value(make_pipeline(fitted), X, Y) == policy_value(fitted, X, Y)
     assert policy_value(fitted.set_params(cost=0.5), X, Y) == PolicyValue(0.5)(fitted, X, Y)
-    with pytest.raises(InputError, match="is not possible; it must be between 0 and 1"):
+    with pytest.raises(InputError, match="cost=2 is not possible: it must be between 0 and 1"):
         PolicyValue(2)(fitted, X, Y)
-
-
-def test_thresholds_of_fairlearn() -> None:
-    reason = "fairlearn is not installed"
-    postprocessing = pytest.importorskip("fairlearn.postprocessing", reason=reason)
-    policy, sex = learnt(y=NUMBER, sensitive="sex"), SEX[KNOWN]
-    optimised = postprocessing.ThresholdOptimizer(
-        estimator=policy, constraints="demographic_parity", prefit=True, predict_method="predict_proba"
-    ).fit(X[KNOWN], NUMBER[KNOWN].astype(int), sensitive_features=sex)
-    assert {*optimised.predict(X[KNOWN], sensitive_features=sex, random_state=0)} <= {0, 1}
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_aif360(fitted: SelectiveLabelsClassifier) -> None:
-    from aif360.sklearn.metrics import disparate_impact_ratio
-
-    decision = pd.Series(fitted.decide(X), index=pd.Index(SEX, name="sex"))
-    ratio = disparate_impact_ratio(decision, prot_attr="sex", priv_group="male", pos_label=1)
-    rates = decision.groupby(level="sex").mean()
-    assert ratio == pytest.approx(rates["female"] / rates["male"])
 
 
 def test_the_page_runs_as_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -472,46 +446,17 @@ def test_the_page_runs_as_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert sensitive(names["search"].best_estimator_).column == "sex"
 
 
-CLASSIFIERS = {
-    "random forest": ("parity_stacked", RandomForestClassifier(10, max_features=1.0)),
-    "pipeline": ("parity_stacked", make_pipeline(StandardScaler(), LogisticRegression())),
-    "parcelling": ("parcelling", RandomForestClassifier(10)),
-    "LightGBM": ("parity_stacked", None),
-}
-
-
-@pytest.mark.parametrize("name", CLASSIFIERS)
-def test_a_classifier_of_the_users_is_fitted_saved_and_goes_on_learning(name: str, tmp_path: Path) -> None:
-    method, model = CLASSIFIERS[name]
-    if name == "LightGBM":
-        lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
-        model = lightgbm.LGBMClassifier(n_estimators=10, verbose=-1, n_jobs=1)
-    draw = np.random.default_rng(0)
-    x = draw.normal(size=(400, 3))
-    y = np.where(draw.random(400) < 0.7, x[:, 0] + draw.normal(size=400) > 0, np.nan)
-    policy = SelectiveLabelsClassifier(method, estimator=model, cost=0.6).fit(x, y)
-    assert np.corrcoef(policy.predict_proba(x)[:, 1], x[:, 0])[0, 1] > 0.6
-    policy.save(tmp_path)
-    twin = SelectiveLabelsClassifier.load(tmp_path, modules=["lightgbm"])
-    assert type(twin.estimator) is type(model)
-    assert str(twin.estimator.get_params()) == str(clone(twin.estimator).get_params())
-    for own in (policy, twin):
-        own.partial_fit(x[:200] + 0.1, y[:200])
-    assert np.array_equal(policy.predict_proba(x), twin.predict_proba(x))
-    assert np.array_equal(policy.decide(x), twin.decide(x))
-    assert policy.get_params()["estimator"] is model
-
-
-def test_a_classifier_is_refused_in_a_line_where_it_cannot_be_stored_or_used() -> None:
-    x, y = np.random.default_rng(0).normal(size=(40, 1)), np.arange(40) % 2
-    for method, model, line in (
-        (
-            "parity_stacked",
-            FunctionTransformer(np.log1p),
-            "estimator.func: <ufunc 'log1p'> is no number",
-        ),
+@pytest.mark.parametrize(
+    ("method", "model", "line"),
+    [
+        ("parity_stacked", FunctionTransformer(np.log1p), "estimator.func: <ufunc 'log1p'> is no number"),
         ("parity_stacked", Perceptron(), "model.estimator: Perceptron has no predict_proba to decide by"),
         ("greedy", GaussianNB(), "model.estimator"),
-    ):
-        with pytest.raises(InputError, match=re.escape(line)):
-            SelectiveLabelsClassifier(method, estimator=model).fit(x, y)
+    ],
+    ids=str,
+)
+def test_a_classifier_is_refused_in_a_line_where_it_cannot_be_stored_or_used(
+    method: str, model: Any, line: str
+) -> None:
+    with pytest.raises(InputError, match=re.escape(line)):
+        learnt(method, ARRAY, LABEL, estimator=model)

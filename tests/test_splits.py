@@ -45,8 +45,7 @@ def trained(tmp_path: Path) -> Trained:
     numbers = itertools.count()
 
     def run(*words: str, people: Callable[[Dataset, Config], PreparedData] = prepare) -> Any:
-        made = job(compose_config(*SHORT, *words), people)
-        training = Training(made.learner, made.initial_policy, made.config, made.world, made.measures)
+        training = job(compose_config(*SHORT, *words), people)
         checkpoint = Checkpoint(tmp_path / f"{next(numbers)}", "none", seconds=float("inf"))
         cache = cache_in(tmp_path / "cache")
         training.run(checkpoint, cache, Display(progress_only=True))

@@ -51,10 +51,10 @@ class Display:
     def phase(self, name: str, total: int, *, done: int = 0) -> Iterator[ProgressCallback]:
         """A bar of `total` units, `done` of them by an earlier process; yields its `ProgressCallback`.
 
-        Beside it is what `doing` says. A notebook that is saved has no bar.
+        Beside it is what `doing` says. Without units there is no bar, nor in a notebook that is saved.
         """
         terminal = sys.stderr.isatty()
-        unseen = self.silent or not (terminal or Console().is_jupyter)
+        unseen = self.silent or total == 0 or not (terminal or Console().is_jupyter)
         with (
             tqdm(desc=name, total=total, initial=done, smoothing=0, disable=unseen, leave=terminal) as bar,
             steps_told(bar.set_postfix_str),

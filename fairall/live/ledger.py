@@ -276,7 +276,7 @@ class Ledger(Viewed):
             accepted = accepted & (lot >= drawn[-1]) if len(drawn) else accepted
             propensity = lottery(propensity.unsqueeze(0), places)[0]
         process.taken.add(accepted.expand(shape))
-        rule = process.exploration.config.rule.name
+        rule = process.exploration.rule.name
         words = {"people": n, "places": places, "explore": settings.explore, "exploration": rule}
         # Later batches have times where this one has them.
         words |= {"timed": given.timed}

@@ -134,7 +134,7 @@ def status(
     )
     found["courses"] = shown.drop(columns=["s", "accepted"]).to_dict("records")
     found["gap"] = _gap(by_batch)
-    rule = version.process.exploration.config.rule
+    rule = version.process.exploration.rule
     found["alarms"] = _alarms(found, explores=settings.explore > 0 or rule is ExplorationRule.epsilon)
     return found
 

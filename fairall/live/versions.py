@@ -26,8 +26,7 @@ from fairall.live.people import encoded
 from fairall.live.state import Update, joined, packed, split, unpacked
 from fairall.live.store import APPLICATIONS, OUTCOMES, VERSIONS, DamagedError
 from fairall.models.learner import Learner
-from fairall.online.history import Taken
-from fairall.online.process import NO_EXPLORATION, Process
+from fairall.online.process import Process
 from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy
 from fairall.results.runs import run_folder
 from fairall.storage.checkpoint import Checkpoint
@@ -83,22 +82,19 @@ class Version:
     @classmethod
     def of(cls, policy: Policy) -> Version:
         """The version of a policy, with a fresh state of training."""
-        learner, seeds = policy.learner, policy.seeds
-        exploration = config_of(policy).exploration if learner.learns else NO_EXPLORATION
-        taken, n_groups = Taken(len(seeds)), policy.reader.n_groups
-        return cls(policy, Process(learner, seeds, exploration=exploration, taken=taken, n_groups=n_groups))
+        return cls(policy, Process(policy.learner, config_of(policy).exploration))
 
     @property
     def decides_by_state(self) -> bool:
         """Whether decisions depend on more than the weights, as those of methods that explore by memory."""
-        bounded = self.process.exploration.config.rule is ExplorationRule.bounded
+        bounded = self.process.exploration.rule is ExplorationRule.bounded
         return bounded or type(self.process.learner).explore is not Learner.explore
 
     @property
     def training(self) -> dict[str, Any]:
         """The state of training, as `restore` takes it."""
         parts = self.process.learner.training_state()["parts"]
-        return {"parts": parts, "exploration": self.process.exploration.state_dict()}
+        return {"parts": parts, "memory": self.process.memory.state_dict()}
 
     @property
     def luck(self) -> bytes:
@@ -110,7 +106,7 @@ class Version:
         """The version with a state of `training`."""
         learner = self.process.learner
         learner.load_training_state({"modules": learner.state_dict(), "parts": state["parts"]})
-        self.process.exploration.load_state_dict(state["exploration"])
+        self.process.memory.load_state_dict(state["memory"])
         return replace(self, state=state)
 
     def learnt(self, updates: Sequence[Update]) -> Version:
@@ -178,8 +174,7 @@ def _of_run(run: str, config: Config, modules: Collection[str]) -> Version:
         told = "has no checkpoint: version 1 has the weights of its policy, and neither optimiser nor memory"
         Display().say(f"Warning: {run} {told}")
     else:
-        version.process.load_state_dict(state["online"]["process"])
-        version.process.taken.load_state_dict(state["online"]["history"]["taken"])
+        version.process.load_state_dict(state["process"])
     return version
 
 

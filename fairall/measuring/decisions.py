@@ -35,7 +35,7 @@ def decision_table(training: Training) -> pd.DataFrame:
         training: after the last time step, with `evaluation.decisions`.
     """
     data, history = training.data, training.history
-    names, observed, scaler = column_names(data), history.observed, data.scaler
+    names, observed, scaler = column_names(data), history.steps.read(), data.scaler
     group, words = _group(data)
     n_steps, _, n_applicants = history.accepted.shape
     keys = training.evaluation.seeds, range(1, n_steps + 1), range(n_applicants)

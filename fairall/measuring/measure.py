@@ -104,11 +104,12 @@ def _further(training: Training) -> dict[str, np.ndarray]:
             "phase1_validation_loss": training.curves.kept_loss.numpy(),
         }
     decided, history = training.decided, training.history
+    steps = history.steps.read()
     measures |= training.world.summary(history.measures["utility"].double().numpy())
     at_first = torch.where(decided.accepted, 1.0 / decided.propensity, 1.0).amax(-1)
     return measures | {
-        "largest_ips_weight": torch.maximum(at_first, history.largest_weight).double().numpy(),
-        "longest_rejection": history.longest_rejection.double().numpy(),
+        "largest_ips_weight": torch.maximum(at_first, steps["largest_weight"].amax(0)).double().numpy(),
+        "longest_rejection": steps["rejections"].amax(0).double().numpy(),
     }
 
 

@@ -63,7 +63,7 @@ def reference_histories(training: Training, cache: Cache) -> dict[str, Recorded]
             accepted |= {name: _by_oracle(own, scored, world, uniform) for name, own in policies.items()}
         for name, decisions in accepted.items():
             decided[name].append(dict(zip(DECISIONS, decisions, strict=False)))
-    n_steps = history.steps_done + 1  # people who do not move are measured once
+    n_steps = training.process.taken.steps + 1  # people who do not move are measured once
     return {
         name: history.of_another_policy(
             records.read(), {key: of.expand(n_steps, -1) for key, of in measured[name].read().items()}

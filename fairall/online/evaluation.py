@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -18,13 +19,14 @@ UTILITY_ERROR = "utility_standard_error"
 DPU_ERROR = "dpu_standard_error"
 
 
+@dataclass(frozen=True, eq=False)
 class Evaluator:
     """Measures of a policy on a fixed group of people.
 
     All evaluations of a run share their random numbers, and so do a person and their counterfactual: two time
     steps differ by the policy, not by noise.
 
-    Args:
+    Attributes:
         people: whom to measure on, N people with both groups among them.
         cost: c in (0, 1).
         seeds: the E seeds.
@@ -32,30 +34,25 @@ class Evaluator:
         amounts: of people, in place of `cost`; None for one cost.
     """
 
-    def __init__(
-        self,
-        people: People,
-        cost: float,
-        seeds: Sequence[int],
-        measures: Sequence[Measure] = STANDARD,
-        amounts: Amounts | None = None,
-    ) -> None:
-        self.people = people
-        self.cost = cost
-        self.seeds = list(seeds)
-        self.measures = tuple(measures)
-        self.amounts = amounts
-        self.stacked = self._stacked(people)
-        self.decision_noise = SeedStreams(seeds, "evaluation decisions").uniform(len(people))
+    people: People
+    cost: float
+    seeds: Sequence[int]
+    measures: Sequence[Measure] = STANDARD
+    amounts: Amounts | None = None
+
+    @cached_property
+    def stacked(self) -> People:
+        """The people once per seed, fields of shape (E, N, ...)."""
+        return self.people.rows(torch.arange(len(self.people)).expand(len(self.seeds), -1))
+
+    @cached_property
+    def decision_noise(self) -> Tensor:
+        """Random numbers of drawn decisions, shape (E, N)."""
+        return SeedStreams(self.seeds, "evaluation decisions").uniform(len(self.people))
 
     def of(self, people: People) -> Evaluator:
         """The same on as many other people, with the same random numbers; itself if they are the same."""
-        if people is self.people:
-            return self
-        other = copy(self)
-        other.people = people
-        other.stacked = self._stacked(people)
-        return other
+        return self if people is self.people else replace(self, people=people)
 
     def measure(self, learner: Learner) -> dict[str, Tensor]:
         """Measures of the current policy by name, shapes (E,).
@@ -68,49 +65,41 @@ class Evaluator:
 
     def measure_by(self, policy: Callable[[Tensor, Tensor], Tensor]) -> dict[str, Tensor]:
         """The same of π as a function of x (E, N, D) and s (E, N), shape (E, N)."""
-        stacked = self.stacked
-        others = {
-            "counterfactual": stacked.counterfactual_x,
-            "counterfactual_y_held": stacked.counterfactual_x_y_held,
-        }
-        needed = {name for measure in self.measures for name in measure.needs}
-        of_policy = {"propensity": policy(stacked.x, stacked.s)} | {
-            name: policy(x, -stacked.s) for name, x in others.items() if x is not None and name in needed
-        }
         people = self.people
-        propensity = of_policy["propensity"]
-        measured = {}
+        stacked = self.stacked
+        inputs = {
+            "propensity": (stacked.x, stacked.s),
+            "counterfactual": (stacked.counterfactual_x, -stacked.s),
+            "counterfactual_y_held": (stacked.counterfactual_x_y_held, -stacked.s),
+        }
+        needed = {"propensity", *(name for measure in self.measures for name in measure.needs)}
+        of_policy = {
+            name: policy(x, s) for name, (x, s) in inputs.items() if x is not None and name in needed
+        }
+        drawn = {name: (self.decision_noise < pi).to(pi.dtype) for name, pi in of_policy.items()}
         data = {"label": people.label, "weight": people.label_weight, "s": people.s}
         data |= costs(people, self.cost, self.amounts)
         if people.ground_truth is not None:
             data["ground_truth"] = people.ground_truth
-        for suffix in ("", "_sampled"):
-            data |= {
-                name: (self.decision_noise < pi).to(pi.dtype) if suffix else pi
-                for name, pi in of_policy.items()
-            }
+        measured = {}
+        for suffix, by in (("", of_policy), ("_sampled", drawn)):
             for measure in self.measures:
-                values = measure(data) if measure.of == "policy" else None
+                values = measure(data | by) if measure.of == "policy" else None
                 if values is not None:
                     measured[measure.name + suffix] = values
-        parts = [(people, propensity)]
+        parts = [(people, of_policy["propensity"])]
         if people.by_replicate:
-            parts = [(people.replicate(e), pi.unsqueeze(0)) for e, pi in enumerate(propensity)]
-        measured[UTILITY_ERROR] = torch.cat(
-            [
-                utility_standard_error(
-                    pi,
-                    part.label,
-                    weight=part.label_weight,
-                    stratum=part.stratum,
-                    **costs(part, self.cost, self.amounts),
-                )
-                for part, pi in parts
-            ]
-        )
-        measured[DPU_ERROR] = torch.cat([dpu_standard_error(pi, part.s, part.stratum) for part, pi in parts])
+            parts = [(people.replicate(e), pi.unsqueeze(0)) for e, pi in enumerate(of_policy["propensity"])]
+        errors = [
+            utility_standard_error(
+                pi,
+                own.label,
+                weight=own.label_weight,
+                stratum=own.stratum,
+                **costs(own, self.cost, self.amounts),
+            )
+            for own, pi in parts
+        ]
+        measured[UTILITY_ERROR] = torch.cat(errors)
+        measured[DPU_ERROR] = torch.cat([dpu_standard_error(pi, own.s, own.stratum) for own, pi in parts])
         return measured
-
-    def _stacked(self, people: People) -> People:
-        """The people once per seed, fields of shape (E, N, ...)."""
-        return people.rows(torch.arange(len(people)).expand(len(self.seeds), -1))

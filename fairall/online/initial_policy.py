@@ -136,7 +136,10 @@ def hidden_acceptance(p: np.ndarray, gamma: float, table: Table) -> np.ndarray:
     Raises:
         FairAllError: where not all labels are known, or nearly all are the same.
     """
-    from fairall.models.logistic import linear, mixture_odds, ridge  # of no other policy
+    from sklearn.model_selection import PredefinedSplit, cross_val_predict  # of no other policy
+
+    from fairall.models.logistic import mixture_odds
+    from fairall.models.ridge import Ridge
 
     unknown = int((~table.labelled).sum())
     if unknown:
@@ -144,22 +147,16 @@ def hidden_acceptance(p: np.ndarray, gamma: float, table: Table) -> np.ndarray:
             f"initial_policy.hidden={gamma}: decisions would depend on labels, and {unknown} of {len(table)} "
             "people have none; choose a data set with all labels, or leave it out"
         )
-    encode = FeatureInputs(table.schema.seen_as(NetInputs.one_hot))
-    x = torch.tensor(table.features)
-    s = torch.tensor(table.s, dtype=torch.float64)
-    inputs = encode.with_s(x, s).numpy()
     fold = np.arange(len(table)) % FOLDS
-    q = np.empty(len(table))
-    for number in range(FOLDS):
-        others = fold != number
-        held_out = fold == number
-        if len(np.unique(table.label[others])) < 2:
-            raise FairAllError(
-                f"initial_policy.hidden={gamma}: nearly all people have the same label, which then is no "
-                "reason to accept some of them; leave it out"
-            )
-        weights = ridge(inputs[others], table.label[others], 1.0)
-        q[held_out] = expit(linear(inputs[held_out], weights))
+    if min(len({*fold[table.label == y]}) for y in (0, 1)) < 2:
+        raise FairAllError(
+            f"initial_policy.hidden={gamma}: nearly all people have the same label, which then is no "
+            "reason to accept some of them; leave it out"
+        )
+    encode = FeatureInputs(table.schema.seen_as(NetInputs.one_hot))
+    inputs = encode.with_s(torch.tensor(table.features), torch.tensor(table.s, dtype=torch.float64)).numpy()
+    folds = PredefinedSplit(fold)
+    q = cross_val_predict(Ridge(), inputs, table.label, cv=folds, method="predict_proba")[:, 1]
     odds = mixture_odds(p, q, gamma) * np.where(table.label == 1, gamma, 1.0)
     return odds / (1.0 + odds)
 

@@ -2,91 +2,170 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import product
 
+import torch
 from torch import Tensor
 
 from fairall.config.schema import ExplorationConfig, ExplorationRule
-from fairall.data.people import Decided, Decisions, People
+from fairall.data.people import Decided, Decisions, People, group_index
 from fairall.models.learner import Learner
-from fairall.online.exploration import Exploration
-from fairall.online.history import Taken
+from fairall.models.memory import Memory
+from fairall.online.exploration import lower_bound
 from fairall.runtime.randomness import SeedStreams
-from fairall.storage.checkpoint import State
+from fairall.storage.checkpoint import State, Stateful
 
+REMEMBERED = 1000  # applicants from whom the lower bounds of `bounded` are estimated
 NO_EXPLORATION = ExplorationConfig(ExplorationRule.none, propensity=0.0)
 
 
-class Process:
-    """Decides on applicants by a learner and its exploration, and lets both learn from decisions.
+class Taken(Stateful):
+    """Time steps that were decided on, and how long each seed has accepted nobody.
+
+    Args:
+        n_seeds: E.
+
+    Attributes:
+        steps: number of time steps.
+        rejections: of the last steps, how many in a row without an acceptance, shape (E,).
+    """
+
+    kept = ("steps", "rejections")
+
+    def __init__(self, n_seeds: int) -> None:
+        self.steps = 0
+        self.rejections = torch.zeros(n_seeds, dtype=torch.long)
+
+    def add(self, accepted: Tensor) -> None:
+        """Count a time step with the decisions `accepted`, shape (E, N), bool."""
+        self.steps += 1
+        self.rejections = torch.where(accepted.any(-1), 0, self.rejections + 1)
+
+
+class Process(Stateful):
+    """Decides on applicants by a learner and a rule of exploration, and learns from decisions.
 
     Who applies, for whom there is a place, and when labels come is up to the caller.
 
     Args:
         learner: warmed up.
-        seeds: the E seeds.
-        exploration: rule of exploration.
-        taken: the time steps so far, which the caller counts.
+        exploration: the rule; there is none of a policy that learns nothing.
         by_rank: whether decisions need margins, since places are given by them.
         uniform: random numbers of the decisions of every time step, shape (E, N); by default each has its
             own.
+
+    Attributes:
+        taken: the time steps so far, which the caller counts.
+        memory: the last people that were learnt from, for the rule `bounded`.
     """
 
     def __init__(
         self,
         learner: Learner,
-        seeds: Sequence[int],
+        exploration: ExplorationConfig,
         *,
-        exploration: ExplorationConfig = NO_EXPLORATION,
-        taken: Taken,
-        n_groups: int,
         by_rank: bool = False,
         uniform: Tensor | None = None,
     ) -> None:
         self.learner = learner
-        self.exploration = Exploration(exploration, list(seeds), n_groups)
-        self.taken = taken
+        self.exploration = exploration if learner.learns else NO_EXPLORATION
         self.by_rank = by_rank
-        self.decisions = SeedStreams(seeds, "decisions")
         self.uniform = uniform
+        self.seeds = learner.setting.seeds
+        self.decisions = SeedStreams(self.seeds, "decisions")
+        self.taken = Taken(len(self.seeds))
+        self.memory = Memory("all", REMEMBERED)
 
     def decide(self, applicants: People) -> Decisions:
         """Decisions on applicants (E, N), and on their counterfactuals by the same random numbers."""
-        x = applicants.x
-        s = applicants.s
-        other_x = applicants.counterfactual_x
+        learner = self.learner
         same_numbers = self.decisions.copy()
-        measured = self.learner.propensity(x, s, self.decisions)
-        uniform = self.decisions.uniform(*s.shape[1:]) if self.uniform is None else self.uniform
+        measured = learner.propensity(applicants.x, applicants.s, self.decisions)
+        uniform = self.uniform
+        if uniform is None:
+            uniform = self.decisions.uniform(len(applicants))
 
         def sided(x: Tensor, s: Tensor, measured: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-            margin = self.learner.margin(x, s, same_numbers.copy()) if self.by_rank else None
-            raised = self.learner.explore(x, s, measured, uniform)
-            propensity = self.exploration.explored(self.learner, x, s, raised, self.taken)
+            propensity = self.explored(x, s, learner.explore(x, s, measured, uniform))
+            margin = learner.margin(x, s, same_numbers.copy()) if self.by_rank else None
             return propensity, uniform < propensity, margin
 
-        propensity, accepted, margin = sided(x, s, measured)
-        if other_x is None:
-            return Decisions(propensity, accepted, margin=margin, uniform=uniform)
-        other = sided(other_x, -s, self.learner.propensity(other_x, -s, same_numbers.copy()))
-        return Decisions(propensity, accepted, *other[:2], margin, other[2], uniform)
+        propensity, accepted, margin = sided(applicants.x, applicants.s, measured)
+        decisions = Decisions(propensity, accepted, margin=margin, uniform=uniform)
+        if applicants.counterfactual_x is None:
+            return decisions
+        x, s = applicants.counterfactual_x, -applicants.s
+        propensity, accepted, margin = sided(x, s, learner.propensity(x, s, same_numbers.copy()))
+        return replace(
+            decisions,
+            counterfactual_propensity=propensity,
+            counterfactually_accepted=accepted,
+            counterfactual_margin=margin,
+        )
+
+    @torch.no_grad()
+    def explored(self, x: Tensor, s: Tensor, propensity: Tensor) -> Tensor:
+        """Acceptance probabilities of applicants, shape (E, N), nowhere below those of the policy.
+
+        Args:
+            x: features, shape (E, N, D).
+            s: sensitive attribute, shape (E, N).
+            propensity: of the policy, shape (E, N).
+        """
+        rate = self.exploration.propensity
+        if self.exploration.decay:
+            rate /= math.sqrt(self.taken.steps + 1)
+        mixed = propensity + (1.0 - propensity) * rate
+        match self.exploration.rule:
+            case ExplorationRule.epsilon:
+                return mixed
+            case ExplorationRule.stuck:
+                stuck = self.taken.rejections >= (self.exploration.after or 0)
+                return torch.where(stuck[:, None], propensity.clamp(min=rate), propensity)
+            case ExplorationRule.bounded:
+                score, threshold, group = self._compared(x, s)
+                between = (self._lower_bounds().gather(1, group) <= score) & (score < threshold)
+                return torch.where(between, mixed, propensity)
+        return propensity
+
+    def _compared(self, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Score, least one accepted, and number of the group of people, shapes (E, N)."""
+        compared = self.learner.compared(x, s, SeedStreams(self.seeds, "scores of exploration"))
+        return *compared, group_index(s, self.learner.setting.schema.n_groups)
+
+    def _lower_bounds(self) -> Tensor:
+        """The lower bound of each group by `group_index`, shape (E, G); 0 before anybody is remembered.
+
+        A rejected applicant counts as one with ỹ = 0 to the extent that the score says so: nobody has a
+        label below the bounds of the time steps before, and from labels alone bounds would rise without end.
+        """
+        bounds = torch.zeros(len(self.seeds), self.learner.setting.schema.n_groups)
+        if len(self.memory) > 0:
+            known = self.memory.rows()
+            score, threshold, group = self._compared(known.x, known.s)
+            negative = 1.0 - torch.where(known.accepted, known.label, score)
+            for e, number in product(*map(range, bounds.shape)):
+                own = (group[e] == number) & (negative[e] > 0)
+                if own.any():
+                    bounds[e, number] = lower_bound(score[e][own], negative[e][own], threshold[e][own])
+        return bounds
 
     def learn(self, due: Iterable[Decided]) -> None:
         """Update the learner once for each group of people whose labels have become known, (E, B)."""
         for decided in due:
             self.learner.update(decided)
-            self.exploration.observe(decided)
+            if self.exploration.rule is ExplorationRule.bounded:
+                self.memory.add(decided)
 
     def state_dict(self) -> State:
-        """All that later time steps depend on but `taken`, as plain containers of tensors."""
-        return {
-            "learner": self.learner.training_state(),
-            "decisions": self.decisions.state_dict(),
-            "exploration": self.exploration.state_dict(),
-        }
+        """All that later time steps depend on, as plain containers of tensors."""
+        return super().state_dict() | {"learner": self.learner.training_state()}
 
     def load_state_dict(self, state: State) -> None:
         """Restore what `state_dict` returned."""
-        self.learner.load_training_state(state["learner"])
-        self.decisions.load_state_dict(state["decisions"])
-        self.exploration.load_state_dict(state["exploration"])
+        own = dict(state)
+        self.learner.load_training_state(own.pop("learner"))
+        super().load_state_dict(own)

@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from fairall.config.checks import require
-from fairall.config.schema import Config, EffectiveDecisions, ExplorationRule, FairnessRule
-from fairall.data.amounts import Amounts
-from fairall.data.people import Decided, People
+from fairall.config.schema import Config, DecisionLuck, EffectiveDecisions, ExplorationRule, FairnessRule
+from fairall.data.amounts import Amounts, costs
+from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
 from fairall.display.progress import ProgressCallback
 from fairall.metrics import STANDARD, Measure
 from fairall.models.learner import Learner, PretrainCurves
 from fairall.models.memory import Memory
 from fairall.online.evaluation import Evaluator
+from fairall.online.history import History
 from fairall.online.initial_policy import InitialPolicy
-from fairall.online.loop import OnlineLearning
-from fairall.online.process import NO_EXPLORATION
+from fairall.online.process import Process
 from fairall.runtime import signals
 from fairall.runtime.process import available_memory
-from fairall.storage.checkpoint import Cache, Checkpoint, State
+from fairall.runtime.randomness import SeedStreams
+from fairall.storage.checkpoint import Cache, Checkpoint, State, Stateful
 from fairall.worlds.world import World
 
 PROCESS = 500e6  # bytes of Python, torch and the other libraries
 DECISION = 32  # bytes of a decision: those of reference policies, and what measures and tables take of it
-FLOAT, COPIES = 4, 3  # bytes; arrays of the same people that are there at once
+ARRAYS = 12  # bytes of a number of a person: three arrays of the same people are there at once
 
 
-class Training:
+class Training(Stateful):
     """One run of a method on a data set.
 
     The learner is untrained, and the world before its first time step.
@@ -40,7 +42,8 @@ class Training:
     Attributes:
         decided: the people of the warm-up with the decisions of the initial policy.
         evaluation: measures the policy on the people of `evaluation.split`.
-        curves: losses of Phase I; None before it has ended and for methods without one.
+        warmed_up: epochs of the warm-up that are done.
+        losses: the fields of `curves`, empty where there are none.
         process: the learner with its exploration, which decides and learns.
         history: measures and decisions of Phase II so far.
 
@@ -48,6 +51,8 @@ class Training:
         FairAllError: where the initial policy needs what the data set does not have, the method is for two
             groups and there are more, or it takes no amounts and there are some.
     """
+
+    kept = ("warmed_up", "losses")
 
     def __init__(
         self,
@@ -57,7 +62,6 @@ class Training:
         world: World,
         measures: Sequence[Measure] = STANDARD,
     ) -> None:
-        self.learner = learner
         self.config = config
         self.world = world
         self.data = data = world.setting.data
@@ -68,31 +72,34 @@ class Training:
             amounts.require_positive(data)
         if learner.setting.amounts is not None:
             learner.require_amounts()
-            rule = config.exploration.rule.name
-            bounded = ExplorationRule.bounded
+            rule, fairness = config.exploration.rule, config.fairness.rule
             why = "another rule with dataset.gain and dataset.loss, since it has one threshold for a group"
-            require(config.exploration.rule is not bounded, "exploration", rule, why)
-            few = world.share < 1.0 and config.fairness.rule is not FairnessRule.none
-            require(not few, "fairness", config.fairness.rule.name, "none with few places and dataset.gain")
+            require(rule is not ExplorationRule.bounded, "exploration", rule.name, why)
+            few = world.share < 1.0 and fairness is not FairnessRule.none
+            require(not few, "fairness", fairness.name, "none with few places and dataset.gain")
         learner.training_state()  # fails here, not at the first checkpoint, for state that cannot be saved
         seeds = list(learner.setting.seeds)
-        people = getattr(data, config.evaluation.split)
         self.decided = initially_decided(initial_policy, config, data)
+        people = getattr(data, config.evaluation.split)
         self.evaluation = Evaluator(people, config.cost.value, seeds, measures, amounts)
-        self.curves: PretrainCurves | None = None
-        self._warmed_up = 0
-        self._online = OnlineLearning(
-            learner,
-            world,
-            self.evaluation,
-            seeds,
-            exploration=config.exploration if learner.learns else NO_EXPLORATION,
-            decide_again=config.protocol.effective is EffectiveDecisions.decided_again,
-            luck=config.protocol.decision_luck,
-            keep_propensity=config.evaluation.decisions,
-        )
-        self.process = self._online.process
-        self.history = self._online.history
+        self.warmed_up = 0
+        self.losses: dict[str, Tensor] = {}
+        self.history = History()
+        uniform = None
+        if config.protocol.decision_luck is DecisionLuck.fixed:
+            uniform = SeedStreams(seeds, "decision luck").uniform(world.setting.applicants)
+        by_rank = world.capacity is not None and world.capacity.by_rank
+        self.process = Process(learner, config.exploration, by_rank=by_rank, uniform=uniform)
+
+    @property
+    def learner(self) -> Learner:
+        """The method."""
+        return self.process.learner
+
+    @property
+    def curves(self) -> PretrainCurves | None:
+        """Losses of Phase I; None before it has ended and for methods without one."""
+        return PretrainCurves(**self.losses) if self.losses else None
 
     def notes(self) -> list[str]:
         """Remarks of the learner and of the world, one sentence each."""
@@ -105,9 +112,9 @@ class Training:
     @property
     def _drawn(self) -> bool:
         """Whether the method and its exploration leave decisions to chance."""
+        rule = self.process.exploration.rule
         # `stuck` leaves propensities of 0 and 1 while somebody is accepted.
-        by_chance = (ExplorationRule.epsilon, ExplorationRule.bounded)
-        explores = self.process.exploration.config.rule in by_chance
+        explores = rule in (ExplorationRule.epsilon, ExplorationRule.bounded)
         return self.learner.rule.drawn or explores or type(self.learner).explore is not Learner.explore
 
     def replayed(self) -> Iterator[tuple[World, People]]:
@@ -123,63 +130,87 @@ class Training:
 
         `display`, such as a `display.progress.Display`, shows the progress.
         """
-        self.pretrain(checkpoint, cache, display)
+        state = checkpoint.load()
+        if state is None:
+            self.pretrain(cache, display)
+        else:
+            self.load_state_dict(state)
+        save = partial(checkpoint.maybe_save, self.state_dict)
+        steps = self.config.schedule.time_steps
         with signals.deferred():
-            self.warm_up(checkpoint, display)
-            done = max(0, self.history.steps_done)
-            steps = self.config.schedule.time_steps
-            with display.phase("Phase II", steps, done=done) as advance:
-                self._online.run(steps, advance, lambda: checkpoint.maybe_save(self.state_dict))
+            self.warm_up(display, save)
+            with display.phase("Phase II", steps, done=self.process.taken.steps) as advance:
+                self.learn_online(steps, advance, save)
             checkpoint.save(self.state_dict)
 
-    def pretrain(self, checkpoint: Checkpoint, cache: Cache, display: Any) -> None:
-        """Go back to the last checkpoint; without one, train Phase I."""
-        if (state := checkpoint.load()) is not None:
-            self.load_state_dict(state)
-            return
-        units = self.learner.pretrain_units(self.data)
-        unseen: AbstractContextManager[ProgressCallback] = nullcontext(lambda **_: None)
-        with display.phase("Phase I", units) if units > 0 else unseen as advance:
-            self.curves = self.learner.pretrain(self.data, cache, advance)
+    def pretrain(self, cache: Cache, display: Any) -> None:
+        """Train Phase I."""
+        with display.phase("Phase I", self.learner.pretrain_units(self.data)) as advance:
+            curves = self.learner.pretrain(self.data, cache, advance)
+        self.losses = {} if curves is None else dict(vars(curves))
 
-    def warm_up(self, checkpoint: Checkpoint, display: Any) -> None:
+    def warm_up(self, display: Any, after_epoch: Callable[[], None]) -> None:
         """Train on the decisions of the initial policy, for the epochs that are left."""
         epochs = self.config.schedule.warm_up_epochs
-        with display.phase("Warm-up", epochs, done=self._warmed_up) as advance:
-            while self._warmed_up < epochs:
-                advance(**self.learner.warm_up_epoch(self.decided, self._warmed_up))
-                self._warmed_up += 1
-                checkpoint.maybe_save(self.state_dict)
+        with display.phase("Warm-up", epochs, done=self.warmed_up) as advance:
+            while self.warmed_up < epochs:
+                advance(**self.learner.warm_up_epoch(self.decided, self.warmed_up))
+                self.warmed_up += 1
+                after_epoch()
 
-    def state_dict(self) -> State:
-        """Everything the remaining epochs and time steps depend on, as plain containers of tensors."""
-        return {
-            "curves": None if self.curves is None else dict(vars(self.curves)),
-            "warmed_up": self._warmed_up,
-            "online": self._online.state_dict(),
-        }
+    def learn_online(
+        self, time_steps: int, advance: ProgressCallback, after_step: Callable[[], None]
+    ) -> None:
+        """Decide and learn up to time step T; both functions are called after every step.
 
-    def load_state_dict(self, state: State) -> None:
-        """Restore a state of `state_dict`."""
-        self._online.load_state_dict(state["online"])
-        self.curves = None if state["curves"] is None else PretrainCurves(**state["curves"])
-        self._warmed_up = state["warmed_up"]
+        `advance` gets the current utility and DPU, `after_step` may for instance save a checkpoint.
+        """
+        process, world, evaluation = self.process, self.world, self.evaluation
+        if not self.history.measures:
+            self.history.measured.append(self._measured())
+        while process.taken.steps < time_steps:
+            applicants = world.next()
+            taken = counted = self.decide(applicants)
+            process.learn(world.reveal(applicants, taken))
+            if self.config.protocol.effective is EffectiveDecisions.decided_again:
+                counted = self.decide(applicants)
+            process.taken.add(taken.accepted)
+            further = {"rejections": process.taken.rejections, **world.observed()}
+            if evaluation.amounts is not None:
+                further |= costs(applicants, evaluation.cost, evaluation.amounts)
+            if self.config.evaluation.decisions:
+                further["propensity"] = taken.propensity
+            measures = self._measured()
+            self.history.record(applicants, taken, counted, further, measures)
+            advance(utility=measures["utility"].mean().item(), dpu=measures["dpu"].nanmean().item())
+            after_step()
+
+    def decide(self, applicants: People) -> Decisions:
+        """The decisions on applicants for which the world has places."""
+        return self.world.admit(applicants, self.process.decide(applicants))
+
+    def _measured(self) -> dict[str, Tensor]:
+        """Measures of the policy on the evaluation people as the world has moved them, shapes (E,)."""
+        evaluation = self.evaluation
+        return evaluation.of(self.world.evaluated(evaluation.people)).measure(self.learner)
 
 
 def progress_of(state: State | None) -> tuple[int, int]:
     """Epochs of the warm-up and time steps that a state of `Training.state_dict` has behind it."""
-    return (0, 0) if state is None else (state["warmed_up"], state["online"]["history"]["taken"]["steps"])
+    return (0, 0) if state is None else (state["warmed_up"], state["process"]["taken"]["steps"])
 
 
 def initially_decided(policy: InitialPolicy, config: Config, data: PreparedData) -> Decided:
     """Decisions of the initial policy on the first people of the pool, for the warm-up (appendix D.2)."""
     people = data.warm_up(config.schedule.warm_up_applicants)
-    everyone = torch.arange(len(people)).expand(config.seeds, -1)
-    pools = [(policy.of_split(number), table) for number, table in enumerate(data.pool_tables)]
-    both = [np.stack([part.propensity(table), part.decide(table)]) for part, table in pools]
-    of_seeds = np.stack([both[e % len(pools)][:, : len(people)] for e in range(config.seeds)])
-    propensity, accepted = torch.tensor(of_seeds).transpose(0, 1)
-    return Decided.reveal(people.rows(everyone), propensity.float(), accepted.bool(), data.sample_weight)
+    of_splits = []
+    for number, table in enumerate(data.pool_tables):
+        own = policy.of_split(number)
+        of_splits.append([values[: len(people)] for values in (own.propensity(table), own.decide(table))])
+    split = np.arange(config.seeds) % len(of_splits)
+    propensity, accepted = torch.tensor(np.array(of_splits)[split]).unbind(1)
+    everyone = people.rows(torch.arange(len(people)).expand(config.seeds, -1))
+    return Decided.reveal(everyone, propensity.float(), accepted.bool(), data.sample_weight)
 
 
 def memory_needed(training: Training) -> float:
@@ -188,25 +219,21 @@ def memory_needed(training: Training) -> float:
     It grows with decisions, T·N·E, whatever of them the learner remembers, and the people of a time step and
     of the evaluation. Where places are few, everybody of a time step is compared with everybody.
     """
-    schedule = training.config.schedule
-    n_seeds = training.config.seeds
-    decisions = float(schedule.time_steps * schedule.applicants * n_seeds)
-    person = (len(training.data.schema) + 4) * FLOAT
-    remembers = any(
-        isinstance(part, Memory) and part.limit is None
-        for module in training.learner.modules()
-        for part in vars(module).values()
-    )
-    at_once = n_seeds * (schedule.applicants + len(training.evaluation.people))
-    people = at_once + (decisions if remembers else 0.0)
-    pairs = float(n_seeds * schedule.applicants**2) if training.world.capacity else 0.0
-    return PROCESS + DECISION * decisions + COPIES * person * people + 2 * COPIES * pairs
+    schedule, n_seeds = training.config.schedule, training.config.seeds
+    applicants = float(n_seeds * schedule.applicants)
+    decisions = applicants * schedule.time_steps
+    people = applicants + n_seeds * len(training.evaluation.people)
+    parts = [part for module in training.learner.modules() for part in vars(module).values()]
+    if any(isinstance(part, Memory) and part.limit is None for part in parts):
+        people += decisions
+    pairs = applicants * schedule.applicants if training.world.capacity else 0.0
+    values = (len(training.data.schema) + 4) * people + 2 * pairs
+    return PROCESS + DECISION * decisions + ARRAYS * values
 
 
 def short_of(training: Training) -> list[str]:
     """A note if the run may not fit in memory."""
-    needed = memory_needed(training)
-    available = available_memory()
+    needed, available = memory_needed(training), available_memory()
     if available is None or needed <= available:
         return []
     return [

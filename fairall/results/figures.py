@@ -14,6 +14,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fairall.data.people import People
 from fairall.display.style import (
     BLUE,
     GREY,
@@ -167,28 +168,24 @@ def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
         legend_below(figure, handles_of([axes]), 2)
 
 
-def draw_latent(
-    z: np.ndarray, s: np.ndarray, label: np.ndarray, labelled: np.ndarray, path: Path, *, title: str
-) -> None:
+def draw_latent(z: np.ndarray, people: People, path: Path, *, title: str) -> None:
     """Draw latent means of one seed on their two leading principal axes, coloured by s and by the label.
 
     Args:
         z: E[z | x, s], shape (N, Z).
-        s: sensitive attribute in {−1, +1}, shape (N,).
-        label: ỹ in {0, 1}, shape (N,).
-        labelled: whether the label is known, shape (N,), bool.
+        people: the N people.
         path: PNG to write.
         title: of the figure.
     """
     points, share = principal(z)
-    people = pd.DataFrame(
-        {"s": np.where(s > 0, "S = +1", "S = −1"), "ỹ": [f"ỹ = {value:g}" for value in label]}
+    names = pd.DataFrame(
+        {"s": np.where(people.s > 0, "S = +1", "S = −1"), "ỹ": [f"ỹ = {value:g}" for value in people.label]}
     )
-    people.loc[~labelled, "ỹ"] = "ỹ unknown"
+    names.loc[~people.labelled.numpy(), "ỹ"] = "ỹ unknown"
     with saved(path, (8, 3.6), f"{title}; {100 * share:.0f} % of the latent means' variance shown") as figure:
         panels = figure.subplots(1, 2, sharex=True, sharey=True)
-        for axes, column in zip(panels, people, strict=True):
-            for name, rows in people.groupby(column):
+        for axes, column in zip(panels, names, strict=True):
+            for name, rows in names.groupby(column):
                 axes.scatter(*points[rows.index].T, s=9, color=COLOURS[name], alpha=0.7, lw=0, label=name)
             axes.set(xlabel="first principal axis of z", ylabel="second principal axis")
             axes.legend()

@@ -62,8 +62,7 @@ class Nothing:
 
 def simulated(*words: str) -> Simulated:
     """The run of `SMALL` and further words, recorded step by step."""
-    made = job(compose_config(*SMALL, "evaluation.decisions=true", *words))
-    training = Training(made.learner, made.initial_policy, made.config, made.world, made.measures)
+    training = made = job(compose_config(*SMALL, "evaluation.decisions=true", *words))
     source = dataset(made.config.dataset)
     assert isinstance(source, OwnTable)
     raw = source.cells.frame.astype(object).iloc[source.splits.train].reset_index(drop=True)

@@ -112,11 +112,11 @@ def test_the_log_has_what_the_decision_maker_saw(tmp_path: Path) -> None:
         tmp_path, "dataset=fico", *ALL_PARTS, "world.noise.disadvantaged={positive: 1, negative: 0}"
     )
     table, history = decision_table(training), training.history
-    accepted, lost = in_rows(history.accepted), in_rows(history.observed["censored"])
+    accepted, lost = in_rows(history.accepted), in_rows(history.steps.read()["censored"])
     told, label = table["label"].notna().to_numpy(), table["label"].to_numpy(float, na_value=np.nan)
     assert (told == (accepted & ~lost)).all()
     assert 0.1 < lost[accepted].mean() < 0.3
-    assert (label[told] == in_rows(history.observed["revealed_label"])[told]).all()
+    assert (label[told] == in_rows(history.steps.read()["revealed_label"])[told]).all()
     others = told & (in_rows(history.s) < 0)
     assert (label[others] == 0).all()
     assert (in_rows(history.label)[others] == 1).any()

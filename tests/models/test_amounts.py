@@ -23,7 +23,6 @@ from fairall.models.fairness import FairThresholds
 from fairall.models.learner import DecisionRule, FixedPolicy, Learner, Setting
 from fairall.models.oracle import oracles
 from fairall.models.thresholds import acceptance, fair_thresholds, merit
-from fairall.online.loop import OnlineLearning
 from fairall.online.training import Training
 from fairall.runtime.randomness import SeedStreams
 from tests.conftest import no_cache, training_of, warm_up
@@ -235,9 +234,7 @@ def test_average_regret_at_one_cost_falls_as_the_root_of_time_or_faster() -> Non
     learner, cost, tables = training.learner, training.config.cost.value, []
     people = cells([1.0]).assign(gain=1 - cost, loss=cost)
     warm_up(learner, training.decided)
-    OnlineLearning(learner, training.world, training.evaluation, [0, 1, 2]).run(
-        120, lambda **_: None, lambda: tables.append(expected(learner, people))
-    )
+    training.learn_online(120, lambda **_: None, lambda: tables.append(expected(learner, people)))
     earned, rates = (np.stack(of) for of in zip(*tables, strict=True))  # (T, E) and (T, G, E)
     gap, levels = np.ptp(rates, axis=1), np.linspace(0.0, 1.0, 201)
     regret = np.interp(gap, levels, [best(people, level) for level in levels]) - earned

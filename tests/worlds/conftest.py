@@ -1,6 +1,7 @@
 """What tests of worlds need: parts by their words, a policy that stays the same, and its run in a world."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,11 +18,10 @@ from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner
 from fairall.online.evaluation import Evaluator
 from fairall.online.history import History
-from fairall.online.loop import OnlineLearning
+from fairall.online.training import Training
 from fairall.runtime.randomness import SeedStreams
 from fairall.worlds.part import WorldSetting
-from fairall.worlds.world import World
-from tests.conftest import Shown, run_online
+from tests.conftest import Shown, run_online, training_by
 
 ALL_PARTS = (
     "world.capacity.share=0.5",
@@ -50,10 +50,13 @@ def built(
     return config.parts[name].build(WorldSetting(data, list(seeds), n, steps))
 
 
-def online(learner: Learner, config: Config, data: PreparedData, seeds: list[int]) -> OnlineLearning:
-    """The loop in the world of a configuration, evaluated on few people, to be quick."""
-    evaluation = Evaluator(data.test.rows(torch.arange(50)), 0.4, seeds)
-    return OnlineLearning(learner, World.of(config, data, seeds), evaluation, seeds, keep_propensity=True)
+def online(learner: Learner, config: Config, data: PreparedData, seeds: list[int]) -> Training:
+    """A run in the world of a configuration, evaluated on few people, to be quick."""
+    config = replace(config, seed=seeds[0], seeds=len(seeds))
+    config.evaluation = replace(config.evaluation, decisions=True)
+    training = training_by(learner, config, data)
+    training.evaluation = Evaluator(data.test.rows(torch.arange(50)), 0.4, seeds)
+    return training
 
 
 def lived(config: Config, data: PreparedData, time_steps: int) -> tuple[list[Any], History]:

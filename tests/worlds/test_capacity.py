@@ -133,7 +133,7 @@ def test_a_run_of_a_method_with_a_threshold_gives_places_by_its_log_odds(words: 
     training = training_of("world=capacity", "world.capacity.rule=top", *words.split())
     learner = training.learner
     people = training.world.next()
-    taken = training._online._decide(people)
+    taken = training.decide(people)
     least = torch.full_like(people.s, learner.setting.cost, dtype=torch.float64).logit()
     if "fairness" in words:
         least = torch.where(people.s > 0, learner.threshold[:, 1:], learner.threshold[:, :1])

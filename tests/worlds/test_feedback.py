@@ -106,7 +106,7 @@ def test_a_run_has_the_mean_scores_of_all_people_after_each_step(
     assert stream.observed()["group_score"].tolist() == [pytest.approx(own) for own in expected]
     config = compose_config(f"dataset={name}", "world.feedback.people=100")
     process = online(Fixed(), config, data, [3, 4])
-    group_score = run_online(process, 12).observed["group_score"]
+    group_score = run_online(process, 12).steps.read()["group_score"]
     assert group_score.shape == (12, 2, 2)
     assert torch.equal(group_score[-1], process.world.observed()["group_score"])
     assert not torch.equal(group_score[0], group_score[-1])

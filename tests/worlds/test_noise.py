@@ -31,7 +31,7 @@ def test_learners_see_false_labels_and_measures_true_ones(
     config = compose_config("dataset=fico", *(f"world.noise.{word}" for word in WORDS))
     seen, history = lived(config, fico, 20)
     truth = history.label
-    revealed = history.observed["revealed_label"]
+    revealed = history.steps.read()["revealed_label"]
     accepted = history.accepted
     assert 0.05 < (truth != revealed).float().mean() < 0.3
     assert torch.equal(torch.stack([decided.label for decided in seen]), revealed * accepted)

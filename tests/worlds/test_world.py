@@ -16,7 +16,7 @@ from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.models.fairlog import FairLog
 from fairall.models.learner import Setting
-from fairall.online.loop import OnlineLearning
+from fairall.online.training import Training
 from fairall.worlds.world import World
 from tests.conftest import ComposeConfig, assert_resumed_alike, run_online
 from tests.worlds.conftest import ALL_PARTS, Fixed, close, lived, online
@@ -70,7 +70,7 @@ def test_weighted_sums_are_those_of_all_applicants(
 
     monkeypatch.setattr(process.world, "next", noted)
     history = run_online(process, 50)  # of 40 seeds: 2,000 time steps
-    labels = history.observed.get("revealed_label", history.label)
+    labels = history.steps.read().get("revealed_label", history.label)
     of_day = {x: (label - COST).sum(1) for x, label in zip(applicants, labels, strict=True)}
     assert len(of_day) == 50
     assert learner.sums.keys() <= of_day.keys()
@@ -104,7 +104,7 @@ def test_a_world_without_parts_hands_everything_through(
     assert (world.observed(), world.notes(drawn=True)) == ({}, [])
 
 
-def small(compose_config: ComposeConfig, rule: str, data: PreparedData, seeds: list[int]) -> OnlineLearning:
+def small(compose_config: ComposeConfig, rule: str, data: PreparedData, seeds: list[int]) -> Training:
     """A method that learns in a world of all parts."""
     words = "schedule.time_steps=20", "schedule.applicants=48", "world.drift.features={score: 0.5}"
     fixed = "preset=quick", "dataset=fico", "model=fairlog", f"world.capacity.rule={rule}"
@@ -130,8 +130,8 @@ def test_going_on_from_a_saved_state_changes_nothing(
     for drawn in (True, False):
         assert whole.world.notes(drawn=drawn) == resumed.world.notes(drawn=drawn)
         assert whole.world.warnings(drawn=drawn) == resumed.world.warnings(drawn=drawn)
-    assert {*whole.history.observed} == {"revealed_label", "censored", "places", "group_score"}
-    assert all(len(values) == 20 for values in whole.history.observed.values())
+    assert {*whole.history.steps.read()} > {"revealed_label", "censored", "places", "group_score"}
+    assert all(len(values) == 20 for values in whole.history.steps.read().values())
     again = whole.world.at_first().next()
     assert torch.equal(again.s, whole.history.s[0])
 
@@ -140,10 +140,9 @@ def test_a_seed_alone_is_as_among_others(fico: PreparedData, compose_config: Com
     together, alone = (
         run_online(small(compose_config, "lottery", fico, seeds), 20) for seeds in ([0, 1, 2], [1])
     )
-    for mine, of_all in ((alone.steps, together.steps), (alone.further, together.further)):
-        for name, values in mine.read().items():
-            both = of_all.read()[name][:, 1:2]
-            torch.testing.assert_close(both, values, rtol=1e-4, atol=1e-5)
+    for name, values in alone.steps.read().items():
+        both = together.steps.read()[name][:, 1:2]
+        torch.testing.assert_close(both, values, rtol=1e-4, atol=1e-5)
     for name, values in alone.measures.items():
         both = together.measures[name][:, 1:2]
         torch.testing.assert_close(both, values, rtol=1e-3, atol=1e-4, equal_nan=True)

@@ -6,12 +6,11 @@ from torch import Tensor
 
 from fairall.config.schema import ExplorationConfig, ExplorationRule
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.people import Decided, Decisions, People
+from fairall.data.people import Decided
 from fairall.models.classifier import Remembering, RememberingConfig
 from fairall.models.learner import Setting
 from fairall.models.rivals.greedy import Greedy
-from fairall.online.exploration import Exploration
-from fairall.online.history import History
+from fairall.online.process import Process
 from fairall.runtime.randomness import SeedStreams
 from tests.conftest import ComposeConfig, MakePeople, MakeSetting
 from tests.models.conftest import propensities, someone, taught
@@ -83,8 +82,8 @@ def late_acceptance(rule: ExplorationRule, config: RememberingConfig, given: Set
     """
     seeds = list(given.seeds)
     learner = Greedy(replace(config, updates=10), replace(given, schema=Schema([Feature("x", Kind.REAL)])))
-    exploration = Exploration(ExplorationConfig(rule, propensity=0.2), seeds)
-    streams, history = SeedStreams(seeds, "toy"), History(len(seeds))
+    process = Process(learner, ExplorationConfig(rule, propensity=0.2))
+    streams = SeedStreams(seeds, "toy")
 
     def people() -> Decided:
         kind, group, label, decision = streams.uniform(4, 30).unbind(1)
@@ -101,13 +100,11 @@ def late_acceptance(rule: ExplorationRule, config: RememberingConfig, given: Set
         one = people()
         uniform = one.propensity
         propensity = learner.propensity(one.x, one.s, streams)
-        propensity = exploration.explored(learner, one.x, one.s, propensity, history.taken)
+        propensity = process.explored(one.x, one.s, propensity)
         accepted = uniform < propensity
         decided = replace(one, propensity=propensity, accepted=accepted, label=one.label * accepted)
-        learner.update(decided)
-        exploration.observe(decided)
-        decisions = Decisions(propensity, accepted)
-        history.record(People(one.x, one.s, one.label), decisions, decisions, {}, {})
+        process.learn([decided])
+        process.taken.add(accepted)
     ones = torch.ones(len(seeds), 2, 1)
     return learner.propensity(ones, torch.tensor([1.0, -1.0]).expand(len(seeds), -1), streams).mean(-1)
 
