@@ -39,7 +39,7 @@ def reference_histories(training: Training, cache: Cache) -> dict[str, Recorded]
     """
     evaluation, history = training.evaluation, training.history
     try:
-        policies = oracles(training.data.train, training.data.validation, training.learner.setting, cache)
+        policies = oracles(training.data, training.learner.setting, cache)
     except NoOracleError:
         policies = {}
     else:
