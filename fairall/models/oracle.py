@@ -158,19 +158,18 @@ class Oracle(ByGroup, FixedPolicy):
                 absent.
             FairAllError: if the folder of the cache cannot be written.
         """
-        name, train = self.config.name, data.train
-        if train.label_weight is not None:
+        train = data.train
+        people, splits = train.rows(torch.arange(min(ENOUGH, len(train)))), range(self.setting.splits)
+        if train.label_weight is not None or any(
+            n_folds(people.replicate(k).label.numpy()) < 2 for k in splits
+        ):
             raise NoOracleError(
-                f"model={name} is fitted to the labels of all {len(train)} training rows, and "
-                f"{int((~train.labelled).sum())} are unknown; choose another model"
+                f"model={self.config.name} is fitted to all training rows, whose labels have to be known, two "
+                "at least 0 and two 1; choose another model"
             )
-        people = train.rows(torch.arange(min(ENOUGH, len(train))))
-        splits = [(people.replicate(k), data.validation.replicate(k)) for k in range(self.setting.splits)]
-        if any(n_folds(own.label.numpy()) < 2 for own, _ in splits):
-            raise NoOracleError(f"model={name}: everybody has the same label: nothing to fit")
         self._fit = computation_key(data.fingerprint().encode(), blas().encode())
         with threadpool_limits(1):  # sums do not depend on the number of threads
-            models = cache.part("oracles").result(self._fit, lambda _: self._fits(splits))
+            models = cache.part("oracles").result(self._fit, lambda _: self._fits(people, data.validation))
         self.fitted.load_state_dict(models["fitted"])
         self.known.load_state_dict(models["known"])
         self.remember([train, data.test], cache)
@@ -243,40 +242,40 @@ class Oracle(ByGroup, FixedPolicy):
         inputs = self.inputs if isinstance(kind, Ridge) else self.codes
         return inputs.with_s(x, s).double().numpy()
 
-    def _fits(self, splits: Sequence[tuple[People, People]]) -> State:
-        """State of `fitted` and `known` of training and validation people of each split."""
+    def _given(self, kind: BaseEstimator, people: People) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Inputs of a kind of classifier (N, F), and labels (N,), of the people of each split."""
+        of_splits = (people.replicate(k) for k in range(self.setting.splits))
+        return [(self._inputs(kind, own.x, own.s), own.label.numpy()) for own in of_splits]
+
+    def _fits(self, people: People, validation: People) -> State:
+        """State of `fitted` and `known` after the choice of a kind of classifier, and fits of it."""
         from sklearn.metrics import log_loss  # takes a second
 
         regression = logistic(1.0, standardises=True)
-        first, _ = splits[0]
-        inputs = self._inputs(regression, first.x, first.s)
-        regression.set_params(c=selected_strength(inputs, first.label.numpy()))
+        regression.set_params(c=selected_strength(*self._given(regression, people)[0]))
 
         def loss(kind: BaseEstimator) -> float:
             """Log loss on validation people, summed over splits."""
-            total = 0.0
-            for own, other in splits:
-                model = fitted(kind, self._inputs(kind, own.x, own.s), own.label.numpy())
-                p = model.predict_proba(self._inputs(kind, other.x, other.s))
-                total += log_loss(other.label, p, labels=[0, 1])
-            return total
+            models = [fitted(kind, *given) for given in self._given(kind, people)]
+            asked = zip(models, self._given(kind, validation), strict=True)
+            return sum(log_loss(label, model.predict_proba(x), labels=[0, 1]) for model, (x, label) in asked)
 
         kind = min((regression, boosted_trees()), key=loss)
         models, fits = list[Any](), list[np.ndarray]()
-        for own, _ in splits:
-            given, label = self._inputs(kind, own.x, own.s), own.label.numpy()
+        for x, label in self._given(kind, people):
             fold = mixed_folds(label)
             fits.append(len(models) + fold)
             for number in range(FOLDS):
                 rest = fold != number % (fold.max() + 1)
-                models.append(fitted(kind, given[rest], label[rest]))
+                models.append(fitted(kind, x[rest], label[rest]))
         self.fitted.keep(models)
-        x, s = (torch.cat([getattr(own, name) for own, _ in splits]) for name in ("x", "s"))
+        of_splits = [people.replicate(k) for k in range(self.setting.splits)]
+        given = torch.cat([own.x for own in of_splits]), torch.cat([own.s for own in of_splits])
         fit = torch.from_numpy(np.concatenate(fits))
-        hashed = hashes(x, s) + fit // FOLDS
+        hashed = hashes(*given) + fit // FOLDS
         # People who are alike have the mean.
         _, kind_of = np.unique(hashed, return_inverse=True)
-        mean = np.bincount(kind_of, self._by_fits(fit, x, s)) / np.bincount(kind_of)
+        mean = np.bincount(kind_of, self._by_fits(fit, *given)) / np.bincount(kind_of)
         known = Known()
         known.add(hashed, torch.from_numpy(mean[kind_of]))
         return {"fitted": self.fitted.state_dict(), "known": known.state_dict()}

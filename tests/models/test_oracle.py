@@ -123,9 +123,9 @@ def test_what_it_cannot_be_fitted_to(credit: PreparedData) -> None:
     people, _ = logistic_people(50)
     one = (torch.arange(50) > 48).float()
     for changed, reason in (
-        ({"label_weight": (torch.arange(50) > 9).float()}, "all 50 training rows, and 10 are unknown"),
-        ({"label": torch.ones(50)}, "everybody has the same label"),
-        ({"label": one}, "everybody has the same label"),
+        ({"label_weight": (torch.arange(50) > 9).float()}, "whose labels have to be known"),
+        ({"label": torch.ones(50)}, "whose labels have to be known"),
+        ({"label": one}, "whose labels have to be known"),
         ({"s": -torch.ones(50)}, "a group has nobody among the training rows"),
     ):
         data = prepared(credit, replace(people, **changed))
