@@ -108,7 +108,7 @@ def _begin(
 
     if policies and world.moves:
         train = world.evaluated(training.data.train, time_step)
-        policies["oracle_fair"].choose_thresholds(log_odds(train.x, train.s), train.x, train.s)
+        policies["oracle_fair"].choose_thresholds(train, log_odds(train.x, train.s))
     evaluation = evaluation.of(world.evaluated(evaluation.people, time_step))
     for name, records in measured.items():
         records.append(evaluation.measure_by(partial(propensity, name)))

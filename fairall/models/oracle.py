@@ -159,34 +159,33 @@ class Oracle(ByGroup, FixedPolicy):
             FairAllError: if the folder of the cache cannot be written.
         """
         train = data.train
-        people, splits = train.rows(torch.arange(min(ENOUGH, len(train)))), range(self.setting.splits)
-        if train.label_weight is not None or any(
-            n_folds(people.replicate(k).label.numpy()) < 2 for k in splits
-        ):
+        people = train.rows(torch.arange(min(ENOUGH, len(train))))
+        splits, validation = (
+            [of.replicate(k) for k in range(self.setting.splits)] for of in (people, data.validation)
+        )
+        if train.label_weight is not None or any(n_folds(own.label.numpy()) < 2 for own in splits):
             raise NoOracleError(
-                f"model={self.config.name} is fitted to all training rows, whose labels have to be known, two "
-                "at least 0 and two 1; choose another model"
+                f"model={self.config.name} is fitted to all training rows, whose labels have to be "
+                "known, two at least 0 and two 1; choose another model"
             )
         self._fit = computation_key(data.fingerprint().encode(), blas().encode())
         with threadpool_limits(1):  # sums do not depend on the number of threads
-            models = cache.part("oracles").result(self._fit, lambda _: self._fits(people, data.validation))
+            models = cache.part("oracles").result(self._fit, lambda _: self._fits(splits, validation))
         self.fitted.load_state_dict(models["fitted"])
         self.known.load_state_dict(models["known"])
         self.remember([train, data.test], cache)
         if self.bound is not None:
-            self.choose_thresholds(self.log_odds(train.x, train.s), train.x, train.s)
+            self.choose_thresholds(train, self.log_odds(train.x, train.s))
         return None
 
-    def choose_thresholds(self, log_odds: Tensor, x: Tensor, s: Tensor) -> None:
-        """Choose the thresholds of the bound from people of log odds and s, (R, N) or, of all, (N,).
-
-        Their features x (R, N, D) or (N, D) have their amounts, where there are any.
+    def choose_thresholds(self, people: People, log_odds: Tensor) -> None:
+        """Choose the thresholds of the bound from people, of all replicates or of each, of log odds (..., N).
 
         Raises:
             NoOracleError: where a group has nobody.
         """
         n = len(self.threshold)
-        self.choose(log_odds.expand(n, -1), x.expand(n, -1, -1), s.expand(n, -1))
+        self.choose(log_odds.expand(n, -1), people.x.expand(n, -1, -1), people.s.expand(n, -1))
         if self.least_rate.isnan().any():
             raise NoOracleError(f"model={self.config.name}: a group has nobody among the training rows")
 
@@ -242,35 +241,33 @@ class Oracle(ByGroup, FixedPolicy):
         inputs = self.inputs if isinstance(kind, Ridge) else self.codes
         return inputs.with_s(x, s).double().numpy()
 
-    def _given(self, kind: BaseEstimator, people: People) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _given(self, kind: BaseEstimator, splits: list[People]) -> list[tuple[np.ndarray, np.ndarray]]:
         """Inputs of a kind of classifier (N, F), and labels (N,), of the people of each split."""
-        of_splits = (people.replicate(k) for k in range(self.setting.splits))
-        return [(self._inputs(kind, own.x, own.s), own.label.numpy()) for own in of_splits]
+        return [(self._inputs(kind, own.x, own.s), own.label.numpy()) for own in splits]
 
-    def _fits(self, people: People, validation: People) -> State:
+    def _fits(self, splits: list[People], validation: list[People]) -> State:
         """State of `fitted` and `known` after the choice of a kind of classifier, and fits of it."""
         from sklearn.metrics import log_loss  # takes a second
 
         regression = logistic(1.0, standardises=True)
-        regression.set_params(c=selected_strength(*self._given(regression, people)[0]))
+        regression.set_params(c=selected_strength(*self._given(regression, splits)[0]))
 
         def loss(kind: BaseEstimator) -> float:
             """Log loss on validation people, summed over splits."""
-            models = [fitted(kind, *given) for given in self._given(kind, people)]
+            models = [fitted(kind, *given) for given in self._given(kind, splits)]
             asked = zip(models, self._given(kind, validation), strict=True)
             return sum(log_loss(label, model.predict_proba(x), labels=[0, 1]) for model, (x, label) in asked)
 
         kind = min((regression, boosted_trees()), key=loss)
         models, fits = list[Any](), list[np.ndarray]()
-        for x, label in self._given(kind, people):
+        for x, label in self._given(kind, splits):
             fold = mixed_folds(label)
             fits.append(len(models) + fold)
             for number in range(FOLDS):
                 rest = fold != number % (fold.max() + 1)
                 models.append(fitted(kind, x[rest], label[rest]))
         self.fitted.keep(models)
-        of_splits = [people.replicate(k) for k in range(self.setting.splits)]
-        given = torch.cat([own.x for own in of_splits]), torch.cat([own.s for own in of_splits])
+        given = torch.cat([own.x for own in splits]), torch.cat([own.s for own in splits])
         fit = torch.from_numpy(np.concatenate(fits))
         hashed = hashes(*given) + fit // FOLDS
         # People who are alike have the mean.
@@ -353,12 +350,14 @@ def oracles(data: PreparedData, setting: Setting, cache: Cache) -> dict[str, Ora
     Raises:
         NoOracleError: as `Oracle.pretrain`.
     """
-    rules = {"oracle": FairnessRule.none, "oracle_fair": FairnessRule.demographic_parity}
     free, equal = (
         Oracle(OracleConfig(name=name, fairness=BoundConfig(rule=rule, slack=0.0)), setting)
-        for name, rule in rules.items()
+        for name, rule in (
+            ("oracle", FairnessRule.none),
+            ("oracle_fair", FairnessRule.demographic_parity),
+        )
     )
     free.pretrain(data, cache, lambda **_: None)
-    equal.fitted, equal.known, (x, s) = free.fitted, free.known, (data.train.x, data.train.s)
-    equal.choose_thresholds(free.log_odds(x, s), x, s)
+    equal.fitted, equal.known = free.fitted, free.known
+    equal.choose_thresholds(data.train, free.log_odds(data.train.x, data.train.s))
     return {"oracle": free, "oracle_fair": equal}

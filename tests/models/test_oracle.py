@@ -95,10 +95,8 @@ def test_runs_with_the_same_people_share_fits(
 def test_each_split_has_fits_to_all_folds_but_one_with_the_penalty_of_the_first(
     tmp_path: Path, credit: PreparedData
 ) -> None:
-    of_splits = [logistic_people(n)[0].rows(torch.arange(40)) for n in (40, 41)]
-    people = People(
-        *(torch.stack([getattr(of_splits[e % 2], name) for e in range(4)]) for name in ("x", "s", "label"))
-    )
+    people = logistic_people(83)[0].rows(torch.arange(80).view(2, 40).repeat(2, 1))
+    of_splits = [people.replicate(k) for k in range(2)]
     several = replace(setting(), seeds=[0, 1, 2, 3], splits=2)
     oracle = oracles(prepared(credit, people), several, cache_in(tmp_path))["oracle"]
     columns = [oracle.inputs.with_s(own.x, own.s).double().numpy() for own in of_splits]
@@ -123,9 +121,9 @@ def test_what_it_cannot_be_fitted_to(credit: PreparedData) -> None:
     people, _ = logistic_people(50)
     one = (torch.arange(50) > 48).float()
     for changed, reason in (
-        ({"label_weight": (torch.arange(50) > 9).float()}, "whose labels have to be known"),
-        ({"label": torch.ones(50)}, "whose labels have to be known"),
-        ({"label": one}, "whose labels have to be known"),
+        ({"label_weight": (torch.arange(50) > 9).float()}, "whose labels have to be known, two"),
+        ({"label": torch.ones(50)}, "whose labels have to be known, two"),
+        ({"label": one}, "whose labels have to be known, two"),
         ({"s": -torch.ones(50)}, "a group has nobody among the training rows"),
     ):
         data = prepared(credit, replace(people, **changed))
