@@ -11,11 +11,10 @@ import torch
 from torch import Tensor
 
 from fairall import run
-from fairall.config.schema import ModelConfig
 from fairall.data.fico import CreditScores, Fico
 from fairall.data.load import load_dataset
 from fairall.display.progress import Display
-from fairall.models.learner import DecisionRule, FixedPolicy, Learner, Setting
+from fairall.models.learner import DecisionRule, Learner, Setting
 from fairall.models.oracle import oracles
 from fairall.online.loop import OnlineLearning
 from fairall.online.training import Training
@@ -67,28 +66,19 @@ def of_one_cost(of: pd.DataFrame) -> float:
     return max(of["worth"][of["p"] >= cost].sum() for cost in np.linspace(0.0, 1.0, 101))
 
 
-def expected(learner: Learner, of: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """What a learner's policies earn, shape (E,), and acceptance rates of the groups, shape (G, E)."""
-    schema, seeds = learner.setting.schema, learner.setting.seeds
+def people(setting: Setting, of: pd.DataFrame) -> tuple[Tensor, Tensor]:
+    """X and s of the cells, for each seed."""
+    schema, n_seeds = setting.schema, len(setting.seeds)
     x = torch.from_numpy((of[schema.names].to_numpy() - schema.mean) / schema.scale).float()
     s = torch.from_numpy(2.0 * of["group"].to_numpy() - 1.0).float()
-    given = x.expand(len(seeds), -1, -1), s.expand(len(seeds), -1)
-    pi = learner.propensity(*given, SeedStreams(seeds, "any")).double().numpy()
+    return x.expand(n_seeds, -1, -1), s.expand(n_seeds, -1)
+
+
+def expected(learner: Learner, of: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """What a learner's policies earn, shape (E,), and acceptance rates of the groups, shape (G, E)."""
+    streams = SeedStreams(learner.setting.seeds, "any")
+    pi = learner.propensity(*people(learner.setting, of), streams).double().numpy()
     return pi @ of["worth"].to_numpy(), rates_of(of["share"].to_numpy(), of["group"].to_numpy()) @ pi.T
-
-
-class Knowing(FixedPolicy):
-    """Knows P(ỹ = 1 | score, s) of FICO, and accepts where it pays."""
-
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(ModelConfig(name="knowing"), setting)
-        self.rule = DecisionRule(setting.cost, drawn=False, amounts=setting.amounts)
-
-    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        scores, schema = tables(), self.setting.schema
-        known = x[..., 0].double() * schema.scale[0] + schema.mean[0]
-        repays = [torch.from_numpy(np.interp(known, scores.score, row)) for row in scores.repays]
-        return torch.where(s > 0, repays[1], repays[0])
 
 
 def greedy(*words: str) -> Training:
@@ -96,11 +86,12 @@ def greedy(*words: str) -> Training:
 
 
 def test_who_knows_the_probabilities_earns_the_closed_form() -> None:
-    (earned,), _ = expected(Knowing(greedy().learner.setting), cells())
-    closed = cells()["worth"].clip(lower=0).sum()
-    assert earned == pytest.approx(closed, rel=1e-5)
-    assert best(cells()) == pytest.approx(closed)
-    assert of_one_cost(cells()) < 0.95 * closed
+    setting, of = greedy().learner.setting, cells()
+    least = DecisionRule(drawn=False, amounts=setting.amounts).least(people(setting, of)[0])[0].numpy()
+    closed = of["worth"].clip(lower=0).sum()
+    assert of["worth"][of["p"] >= least].sum() == pytest.approx(closed, rel=1e-5)
+    assert best(of) == pytest.approx(closed)
+    assert of_one_cost(of) < 0.95 * closed
 
 
 def test_oracles_earn_nearly_the_closed_form() -> None:
@@ -124,9 +115,9 @@ def test_learners_find_the_threshold_of_each_person(model: str, tmp_path: Path) 
 
 def test_places_go_by_the_expected_amount() -> None:
     training = greedy()
-    learner, people = training.learner, training.world.next()
-    given = people.x, people.s, SeedStreams([0], "any")
-    stake, cost = learner.setting.stake_and_cost(people.x)
+    learner, applicants = training.learner, training.world.next()
+    given = applicants.x, applicants.s, SeedStreams([0], "any")
+    stake, cost = learner.setting.stake_and_cost(applicants.x)
     amount = stake * (learner.log_odds(*given).sigmoid() - cost)
     torch.testing.assert_close(learner.margin(*given), amount, rtol=0, atol=1e-3)
 
@@ -164,15 +155,15 @@ def test_average_regret_at_one_cost_falls_as_the_root_of_time_or_faster() -> Non
     # The selected learning rate, a constant one, leaves regret that no longer falls (docs/frontier.md).
     words = "model.quantile=0.5", "model.learning_rate=0.0003", "schedule.time_steps=120", "seeds=3"
     training = training_of("model=parity_ensemble", "dataset=fico", *words, "evaluation.window=[0,120]")
-    learner, people, found = training.learner, cells([1.0]), []
-    people["worth"] = people["share"] * (people["p"] - training.config.cost.value)
+    learner, of, found = training.learner, cells([1.0]), []
+    of["worth"] = of["share"] * (of["p"] - training.config.cost.value)
     warm_up(learner, training.decided)
     OnlineLearning(learner, training.world, training.evaluation, [0, 1, 2]).run(
-        120, lambda **_: None, lambda: found.append(expected(learner, people))
+        120, lambda **_: None, lambda: found.append(expected(learner, of))
     )
     earned, rates = (np.stack(of) for of in zip(*found, strict=True))  # (T, E) and (T, G, E)
     gap, levels = np.ptp(rates, axis=1), np.linspace(0.0, 1.0, 201)
-    regret = np.interp(gap, levels, [best(people, level) for level in levels]) - earned
+    regret = np.interp(gap, levels, [best(of, level) for level in levels]) - earned
     assert (regret > -1e-4).all()
     average = regret.mean(1).cumsum() / np.arange(1, 121)
     slope = np.polyfit(np.log(np.arange(10, 120)), np.log(average[10:]), 1)[0]

@@ -156,19 +156,15 @@ def test_no_decisions_without_s_that_keep_the_bound_earn_more(
     monkeypatch.setattr(blind.group_net, "logit", lambda x, _: x[..., 1])
     draw = np.random.default_rng(seed)
     kind = draw.integers(0, 12, 200)
-    group = (draw.uniform(size=200) < draw.uniform(size=12)[kind]).astype(float)
-    q = np.array([group[kind == k].mean() for k in range(12)])
+    group, of_kind = (draw.uniform(size=200) < draw.uniform(size=12)[kind]).astype(float), np.eye(12)[kind]
+    q = group @ of_kind / of_kind.sum(0)
     p = (draw.beta(2.0, 2.0, 12) + 0.4 * (q - 0.5)).clip(0.01, 0.99)
     with np.errstate(divide="ignore"):
         x = torch.from_numpy(logit(np.stack([p, q], -1)))[kind][None]
     s = torch.from_numpy(2.0 * group - 1.0)[None]
     blind.choose(x[..., 0], x, s)
     pi = blind.propensity(x, s, ANY)[0].numpy()
-    counted = p if rule is RULES[1] else np.ones(12)
-    rates = rates_of(counted[kind], group)
-    of_kinds = [[one[kind == k].sum() for k in range(12)] for one in (p[kind] - blind.setting.cost, *rates)]
-    worth, *rates_of_kinds = np.array(of_kinds)
-    assert pi @ (p[kind] - blind.setting.cost) == pytest.approx(
-        most_within(worth, rates_of_kinds, slack), abs=1e-6
-    )
+    rates, worth = rates_of((p if rule is RULES[1] else 0 * p + 1)[kind], group), p[kind] - blind.setting.cost
+    most = most_within(worth @ of_kind, rates @ of_kind, slack)
+    assert pi @ worth == pytest.approx(most, abs=1e-6)
     assert np.ptp(rates @ pi) <= slack + 1e-9
