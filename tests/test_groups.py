@@ -324,8 +324,7 @@ def test_groups_are_named_by_their_words_or_by_number() -> None:
 def test_the_oracle_with_parity_accepts_four_groups_alike() -> None:
     training = training_of("model=oracle_fair", *FICO)
     people = training.data.train
-    validation, setting = training.data.validation, training.learner.setting
-    policy = oracles(people, validation, setting, no_cache())["oracle_fair"]
+    policy = oracles(training.data, training.learner.setting, no_cache())["oracle_fair"]
     assert policy.threshold.shape == (1, 4)
     accepted = policy.accepted(policy.log_odds(people.x, people.s), people.s)
     assert metrics.dpu(accepted, people.s).item() < 1e-3

@@ -39,7 +39,7 @@ def reference_histories(training: Training, cache: Cache) -> dict[str, Recorded]
     """
     evaluation, history = training.evaluation, training.history
     try:
-        policies = oracles(training.data.train, training.data.validation, training.learner.setting, cache)
+        policies = oracles(training.data, training.learner.setting, cache)
     except NoOracleError:
         policies = {}
     else:
@@ -108,7 +108,7 @@ def _begin(
 
     if policies and world.moves:
         train = world.evaluated(training.data.train, time_step)
-        policies["oracle_fair"].choose_thresholds(log_odds(train.x, train.s), train.x, train.s)
+        policies["oracle_fair"].choose_thresholds(train, log_odds(train.x, train.s))
     evaluation = evaluation.of(world.evaluated(evaluation.people, time_step))
     for name, records in measured.items():
         records.append(evaluation.measure_by(partial(propensity, name)))

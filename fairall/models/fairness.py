@@ -10,24 +10,21 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from typing_extensions import override
 
-from fairall.config.schema import FairnessConfig, FairnessRule
-from fairall.data.people import Decided, group_index
+from fairall.config.schema import FairnessConfig
+from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.display.progress import ProgressCallback
 from fairall.errors import FairAllError, count
 from fairall.models.classifier import Remembering
-from fairall.models.learner import DecisionRule, Learner, PretrainCurves
+from fairall.models.learner import Learner, PretrainCurves
 from fairall.models.memory import Memory
 from fairall.models.objectives import train_on
-from fairall.models.thresholds import ByGroup, price_of_gap
+from fairall.models.thresholds import ByGroup, crossing
 from fairall.nn.adam import Adam
 from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Cache
 
 FEW = 100  # people of a group: the standard error of their acceptance rate can be 5 points
-# Utility per person that the nearest to the thresholds of the time step before may lose. Estimates of the
-# utility of nearly equal thresholds differ by more, and jumps are unfairness that labels do not ask for.
-TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -55,119 +52,94 @@ class FairThresholds(ByGroup):
         share: places per applicant; with few of them the best rates are those under the thresholds at which
             the expected number of accepted people is that of the places.
 
-    Attributes:
-        least_rate: least of the groups' rates at the last choice, shape (E,); NaN before the first.
-
     Raises:
         FairAllError: where the learner has no estimate of p(ỹ = 1 | x, s).
     """
 
-    least_rate: Tensor
+    # Estimates of the utility of nearly equal thresholds differ by more, and jumps are unfairness that labels
+    # do not ask for.
+    tolerance = 1e-3
 
     def __init__(self, fairness: FairnessConfig, learner: Learner, share: float = 1.0) -> None:
-        super().__init__(learner.config, learner.setting)
+        seeds = learner.setting.seeds
+        super().__init__(learner.config, learner.setting, fairness, len(seeds))
         self.asked = f"fairness={fairness.rule.name}"
         if not learner.estimates_label:
             raise FairAllError(
                 f"{self.asked}: model={self.config.name} has no estimate of p(label = 1) that "
                 "thresholds could be chosen for; take fairness=none, or for instance model=ensemble"
             )
-        self.bound = self.fairness = fairness
-        self.learner, self.share = learner, share
+        self.fairness, self.learner, self.share = fairness, learner, share
         self.two_groups, self.takes_amounts = learner.two_groups, learner.takes_amounts
-        self.rule = DecisionRule()  # people tied at a threshold have a probability
         self.seen = Memory("all", fairness.window, of=Scored)
-        self.streams = SeedStreams(self.setting.seeds, "scores of fairness")
-        n_seeds = len(self.setting.seeds)
-        self.begin(n_seeds)
-        self.register_buffer("least_rate", torch.full((n_seeds,), torch.nan, dtype=torch.float64))
+        self.streams = SeedStreams(seeds, "scores of fairness")
 
-    def seen_by_learner(self, s: Tensor) -> Tensor:
-        """The sensitive attribute as the learner gets it, of the shape of s."""
-        return s
+    def shown(self, s: Tensor) -> Tensor:
+        """The sensitive attribute as the learner gets it, 0 where decisions are blind, of the shape of s."""
+        return torch.zeros_like(s) if self.fairness.blind else s
 
     @override
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         """Train the learner; after the last epoch choose the first thresholds."""
         if epoch == 0:
             self.see(decided)
-        values = self.learner.warm_up_epoch(replace(decided, s=self.seen_by_learner(decided.s)), epoch)
+        values = self.learner.warm_up_epoch(replace(decided, s=self.shown(decided.s)), epoch)
         if epoch == self.setting.schedule.warm_up_epochs - 1:
-            self.choose()
+            self.choose_from_seen()
         return values
 
     @override
     def update(self, decided: Decided) -> None:
         """Remember the applicants, train the learner, and choose thresholds."""
         self.see(decided)
-        self.learner.update(replace(decided, s=self.seen_by_learner(decided.s)))
-        self.choose()
+        self.learner.update(replace(decided, s=self.shown(decided.s)))
+        self.choose_from_seen()
 
     def see(self, decided: Decided) -> None:
         """Remember people and the estimates of them."""
         self.seen.add(Scored(**vars(decided), log_odds=self.log_odds(decided.x, decided.s, self.streams)))
 
-    def choose(self) -> None:
+    def choose_from_seen(self) -> None:
         """Choose the thresholds of all replicates."""
         seen = self.seen.rows()
         assert isinstance(seen, Scored)
         if not self.learner.unchanged:
             # Into the memory, of which this is a view.
             seen.log_odds.copy_(self.log_odds(seen.x, seen.s, self.streams))
-        estimates, groups = self.estimates(seen.log_odds, seen.x), group_index(seen.s, self.n_groups)
-        for e, n in enumerate(self.seen.counts.tolist()):
-            known, group = estimates[e, :n], groups[e, :n]
-            # A group nobody of which has been seen, or a seed that has diverged, keeps the thresholds it has.
-            if group.bincount(minlength=self.n_groups).all() and known.isfinite().all():
-                self.choose_of(e, group, known)
-
-    def choose_of(self, e: int, group: Tensor, estimates: Tensor) -> None:
-        """Choose as `choose_for`, within the places and near the choice before."""
-        n, before = len(group), float(self.least_rate[e])
-        self.least_rate[e] = self.choose_for(
-            e,
-            group,
-            estimates,
-            places=self.share * n,
-            before=None if math.isnan(before) else before,
-            tolerance=TOLERANCE * n,
-        )
+        self.choose(seen.log_odds, seen.x, seen.s)
 
     @override
     @torch.no_grad()
     def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """Those of the learner, shape (E, B)."""
-        return self.learner.log_odds(x, self.seen_by_learner(s), streams)
+        return self.learner.log_odds(x, self.shown(s), streams)
 
     @override
     def notes(self, data: PreparedData) -> list[str]:
         """Those of the learner, and one for each group whose rate rests on few people."""
-        table, people = data.pool_table, data.train
         lines = self.learner.notes(data)
-        for s in people.s.unique().tolist():
-            share = (people.s == s).double().mean().item()
-            if (n := round(share * self.fairness.window)) < FEW:
-                known_to = 100 * (0.25 / max(n, 1)) ** 0.5
+        for s in data.train.s.unique():
+            n = round((data.train.s == s).double().mean().item() * self.fairness.window)
+            if n < FEW:
                 lines.append(
-                    f"{self.asked}: the threshold of {table.group_name(s)} rests on about "
+                    f"{self.asked}: the threshold of {data.pool_table.group_name(s.item())} rests on about "
                     f"{count(n, 'person', 'people')} of the last fairness.window={self.fairness.window}, "
-                    f"so that the group's rate has a standard error of {known_to:.0f} points"
+                    f"so that the group's rate has a standard error of {50 / max(n, 1) ** 0.5:.0f} points"
                 )
         return lines
 
     @override
     def explore(self, x: Tensor, s: Tensor, propensity: Tensor, uniform: Tensor) -> Tensor:
         """As the learner explores, shape (E, N), among those whom the thresholds reject."""
-        return self.learner.explore(x, self.seen_by_learner(s), propensity, uniform)
+        return self.learner.explore(x, self.shown(s), propensity, uniform)
 
     @override
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
         """Fill the window with people of the pool, without their labels, and pretrain the learner."""
-        pool = data.pool.rows(torch.arange(min(self.fairness.window, len(data.pool))))
-        shape = len(self.setting.seeds), len(pool)
-        nothing = torch.zeros(shape)
-        x = pool.x.expand(*shape, pool.x.shape[-1])
-        self.see(Decided(x, pool.s.expand(shape), nothing, nothing > 0, nothing))
+        first = torch.arange(min(self.fairness.window, len(data.pool)))
+        pool = data.pool.rows(first.expand(len(self.setting.seeds), -1))
+        nothing = torch.zeros_like(pool.s)
+        self.see(Decided.reveal(pool, nothing, nothing > 0))
         return self.learner.pretrain(data, cache, progress)
 
     @override
@@ -191,15 +163,15 @@ class BlindThresholds(FairThresholds):
 
     The learner is trained with s = 0 for everybody. Among policies that depend on x alone, utility under a
     bound on the gap between the rates of two groups is maximised by accepting where
-    p(ỹ = 1 | x) ≥ c + μ·[p(S = +1 | x)/P(S = +1) − p(S = −1 | x)/P(S = −1)]
-    (Menon and Williamson 2018, section 4). A second net with the classifier's architecture estimates
+    p(ỹ = 1 | x) ≥ c + Σ_g λ_g·p(S = g | x), with λ_g = ±μ/P(S = g), + for S = +1
+    (Menon and Williamson 2018, section 4); of true positive rates the sum is multiplied by p(ỹ = 1 | x), and
+    P(S = g) is that of people with label 1. A second net with the classifier's architecture estimates
     p(S = +1 | x) from everybody seen. s is used to train that net and to choose μ, but not to decide.
 
     Attributes:
         group_net: its logit is that of p(S = +1 | x).
-        price: two μ, between which the gap passes the slack, float64, shape (E, 2).
-        second: probability of deciding by the second of them, shape (E,).
-        benefit: mean of p(S = g | x), times p(ỹ = 1 | x) for true positive rates, shape (E, 2).
+        price: λ of two policies, between which the gap passes the slack, float64, shape (E, 2, G).
+        chance: probability of deciding by each of them, float64, shape (E, 2).
 
     Raises:
         FairAllError: where the learner has no classifier of remembered people, there are more than two
@@ -207,8 +179,7 @@ class BlindThresholds(FairThresholds):
     """
 
     price: Tensor
-    second: Tensor
-    benefit: Tensor
+    chance: Tensor
 
     def __init__(self, fairness: FairnessConfig, learner: Learner, share: float = 1.0) -> None:
         super().__init__(fairness, learner, share)
@@ -222,18 +193,13 @@ class BlindThresholds(FairThresholds):
             raise FairAllError(
                 f"{asked}: for two groups, and without world.capacity; leave fairness.blind out"
             )
-        self.remembering = learner.config
         self.group_streams = SeedStreams(self.setting.seeds, "groups of fairness")
-        self.group_net = learner.net(self.remembering.clf_arch, self.group_streams)
-        self.optimiser = Adam(self.group_net.parameters(), self.remembering.learning_rate)
-        n_seeds = len(self.setting.seeds)
-        self.register_buffer("price", torch.zeros(n_seeds, 2, dtype=torch.float64))
-        self.register_buffer("second", torch.zeros(n_seeds, dtype=torch.float64))
-        self.register_buffer("benefit", torch.ones(n_seeds, 2, dtype=torch.float64))
-
-    @override
-    def seen_by_learner(self, s: Tensor) -> Tensor:
-        return torch.zeros_like(s)
+        self.group_net = learner.net(learner.config.clf_arch, self.group_streams)
+        self.group_net.sees_s = False
+        self.optimiser = Adam(self.group_net.parameters(), learner.config.learning_rate)
+        chance = torch.full((len(self.threshold), 2), 0.5, dtype=torch.float64)
+        self.register_buffer("chance", chance)
+        self.register_buffer("price", torch.zeros_like(chance).unsqueeze(-1).repeat(1, 1, self.n_groups))
 
     @override
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
@@ -249,59 +215,51 @@ class BlindThresholds(FairThresholds):
         super().update(decided)
 
     def _learn_groups(self) -> None:
-        n_batches, size = self.remembering.updates, self.remembering.batch_size
-        train_on(self.seen.minibatches(n_batches, size, self.group_streams), self._group_loss, self.optimiser)
+        def loss(batch: Decided) -> Tensor:
+            logit, in_second = self.group_net.logit(batch.x, batch.s), (batch.s > 0).to(batch.x.dtype)
+            return F.binary_cross_entropy_with_logits(logit, in_second, reduction="none").mean(-1)
 
-    def _group_loss(self, batch: Decided) -> Tensor:
-        logit = self.group_net.logit(batch.x, torch.zeros_like(batch.s))
-        known = batch.s != 0  # not of a replicate that has seen nobody
-        return F.binary_cross_entropy_with_logits(
-            logit, (batch.s > 0).to(logit.dtype), weight=known.to(logit.dtype), reduction="none"
-        ).mean(-1)
+        batches = self.seen.minibatches(self.config.updates, self.config.batch_size, self.group_streams)
+        train_on(batches, loss, self.optimiser)
 
     @override
-    @torch.no_grad()
-    def estimates(self, log_odds: Tensor, x: Tensor) -> Tensor:
-        """The log odds and p(S = +1 | x), shape (E, M, 2)."""
-        return torch.stack([log_odds, self._advantaged(x)], -1)
+    def columns(self, log_odds: Tensor, x: Tensor) -> Tensor:
+        """p(ỹ = 1 | x), and that or 1, as people count in the rates, times p(S = g | x), (E, M, 1 + G)."""
+        p, of_s = log_odds.sigmoid(), self.group_net.logit(x, x[..., 0]).double().sigmoid()
+        return torch.stack([p, self.counted(p) * (1.0 - of_s), self.counted(p) * of_s], -1)
 
     @override
-    @torch.no_grad()
-    def choose_of(self, e: int, group: Tensor, estimates: Tensor) -> None:
-        p, q = estimates[:, 0].sigmoid(), estimates[:, 1]
-        counted = p if self.fairness.rule is FairnessRule.equal_opportunity else torch.ones_like(p)
-        self.benefit[e] = torch.stack([(counted * (1.0 - q)).mean(), (counted * q).mean()])
-        weight = [torch.where(own, counted, 0.0) / counted[own].sum() for own in (group == 0, group == 1)]
+    def choose_for(self, e: int, group: Tensor, columns: Tensor) -> None:
+        p, members = columns[:, 0], columns[:, 1:]
+        of_price_1 = torch.tensor([-1.0, 1.0], dtype=torch.float64) / members.mean(0)
+        counted = self.counted(p)
+        of_groups = [torch.where(group == g, counted, 0.0) / counted[group == g].sum() for g in (0, 1)]
 
         def gap(price: float) -> float:
-            accepted = p >= self._least(p, q, self.benefit[e], price)
-            return float((weight[1] * accepted).sum() - (weight[0] * accepted).sum())
+            accepted = p >= self.setting.cost + price * (members @ of_price_1)
+            first, second = ((of * accepted).sum().item() for of in of_groups)
+            return second - first
 
-        self.price[e], self.second[e] = price_of_gap(gap, self.fairness.slack)
-
-    def _least(self, p: Tensor, q: Tensor, benefit: Tensor, price: Tensor | float) -> Tensor:
-        """Least p accepted, for p and q = p(S = +1 | x) of people (..., B), and `benefit` (..., 2)."""
-        moved = price * (q / benefit[..., 1:] - (1.0 - q) / benefit[..., :1])
-        if self.fairness.rule is FairnessRule.equal_opportunity:
-            moved = p * moved
-        return self.setting.cost + moved
+        sign = math.copysign(1.0, gap(0.0))
+        *prices, first = crossing(lambda price: sign * gap(sign * price), self.fairness.slack)
+        self.price[e] = torch.outer(sign * torch.tensor(prices, dtype=torch.float64), of_price_1)
+        self.chance[e] = torch.tensor([first, 1.0 - first], dtype=torch.float64)
 
     @override
     @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """The acceptance probability, shape (E, B), which does not depend on s."""
-        p, q = self.log_odds(x, s, streams).sigmoid(), self._advantaged(x)
-        first, second = (p >= self._least(p, q, self.benefit, self.price[:, i : i + 1]) for i in (0, 1))
-        share = self.second.unsqueeze(-1)
-        return ((1.0 - share) * first + share * second).to(x.dtype)
+        p, least = self._least(x, s, streams)
+        return ((p >= least).double() @ self.chance.unsqueeze(-1)).squeeze(-1).to(x.dtype)
 
     @override
     @torch.no_grad()
     def compared(self, x: Tensor, s: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor]:
-        p = self.log_odds(x, s, streams).sigmoid()
-        least = self._least(p, self._advantaged(x), self.benefit, self.price[:, :1])
-        return p.to(x.dtype), least.to(x.dtype)
+        """p(ỹ = 1 | x), and the least accepted by the first policy, shapes (E, B)."""
+        p, least = self._least(x, s, streams)
+        return p[..., 0].to(x.dtype), least[..., 0].to(x.dtype)
 
-    def _advantaged(self, x: Tensor) -> Tensor:
-        """p(S = +1 | x), shape (E, B), float64."""
-        return self.group_net.logit(x, x.new_zeros(x.shape[:2])).double().sigmoid()
+    def _least(self, x: Tensor, s: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor]:
+        """p(ỹ = 1 | x), shape (E, B, 1), and the least that each policy accepts, shape (E, B, 2)."""
+        p, members = self.columns(self.log_odds(x, s, streams), x).split([1, self.n_groups], -1)
+        return p, self.setting.cost + members @ self.price.mT

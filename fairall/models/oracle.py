@@ -4,29 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from omegaconf import MISSING
 from threadpoolctl import threadpool_limits
-from torch import Tensor, nn
+from torch import Tensor
 
 from fairall.config.checks import at_least, one_of
 from fairall.config.schema import BoundConfig, FairnessRule, ModelConfig, NetInputs
 from fairall.data.features import FeatureInputs
-from fairall.data.people import People, group_index
+from fairall.data.people import People
 from fairall.data.prepared import PreparedData
 from fairall.display.progress import ProgressCallback
 from fairall.errors import FairAllError
-from fairall.models.estimators import (
-    TREES,
-    Fitted,
-    boosted_trees,
-    fitted,
-    log_odds,
-    logistic,
-)
+from fairall.models.estimators import Fitted, boosted_trees, fitted, log_odds, logistic
 from fairall.models.learner import (
     DECISIONS,
     DecisionRule,
@@ -34,13 +27,15 @@ from fairall.models.learner import (
     PretrainCurves,
     Setting,
 )
-from fairall.models.logistic import linear
 from fairall.models.thresholds import ByGroup
 from fairall.nn.native import blas
-from fairall.nn.stacked import StackedLinear, in_chunks
+from fairall.nn.stacked import AT_ONCE
 from fairall.runtime.randomness import SeedStreams
-from fairall.storage.checkpoint import Cache, Checkpoint, State, Stateful
+from fairall.storage.checkpoint import Cache, State, Stateful
 from fairall.storage.identity import computation_key
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 STRENGTHS = (1e-3, 1e-2, 0.1, 1.0)  # C of the logistic regression, from strong to weak penalties
 FOLDS = 5
@@ -65,8 +60,7 @@ class Optimal(FixedPolicy):
     (`dataset.observed=[K]`). It accepts where p ≥ c, or with probability p.
 
     Raises:
-        FairAllError: if the features are not those that the reference reads, or, in `pretrain`, if all labels
-            are the same.
+        FairAllError: if the features are not those that the reference reads.
     """
 
     config: OptimalConfig
@@ -82,41 +76,28 @@ class Optimal(FixedPolicy):
             )
         self.rule = DecisionRule(setting.cost, drawn=config.decision == "sample")
         self.inputs = FeatureInputs(setting.schema)
-        n_in = self.inputs.size_with_s if config.sees_sensitive else self.inputs.size
-        self.logistic = StackedLinear(n_in, 1, SeedStreams(setting.seeds, "optimal"))
-
-    def pretrain_units(self, data: PreparedData) -> int:
-        """Number of fits, one per seed."""
-        return len(self.setting.seeds)
+        self.fitted = Fitted(len(setting.seeds))
 
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
-        """Fit each seed's model on `fit_rows` applicants, all of whose labels are known.
-
-        Raises:
-            FairAllError: where everybody has the same label.
-        """
-        people = data.applicants(self.config.fit_rows, self.setting.seeds, "optimal").next()
-        if (people.label.min(1).values == people.label.max(1).values).any():
-            raise FairAllError(f"model={self.config.name}: everybody has the same label: nothing to fit")
+        """Fit each seed's model on `fit_rows` applicants, all of whose labels are known."""
         from sklearn.linear_model import LogisticRegression  # takes a second
 
+        people = data.applicants(self.config.fit_rows, self.setting.seeds, "optimal").next()
+        # Without a penalty, which would bias the estimate of p.
+        kind = LogisticRegression(C=float("inf"), max_iter=10_000)
         inputs = self._inputs(people.x, people.s)
-        for k in range(len(self.setting.seeds)):
-            # Without a penalty, which would bias the estimate of p.
-            fit = LogisticRegression(C=float("inf"), max_iter=10_000)
-            fit.fit(inputs[k].double().numpy(), people.label[k].numpy())
-            with torch.no_grad():
-                self.logistic.weight[k] = torch.from_numpy(fit.coef_.T)
-                self.logistic.bias[k] = float(fit.intercept_[0])
-            progress()
+        self.fitted.keep([fitted(kind, *own) for own in zip(inputs, people.label.numpy(), strict=True)])
         return None
 
+    @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """p, shape (E, B); draws nothing."""
-        return torch.sigmoid(self.logistic(self._inputs(x, s))).squeeze(-1)
+        of_seeds = zip(self.fitted.read(), self._inputs(x, s), strict=True)
+        return torch.from_numpy(np.stack([log_odds(*own) for own in of_seeds])).sigmoid().to(x.dtype)
 
-    def _inputs(self, x: Tensor, s: Tensor) -> Tensor:
-        return self.inputs.with_s(x, s) if self.config.sees_sensitive else self.inputs(x)
+    def _inputs(self, x: Tensor, s: Tensor) -> np.ndarray:
+        inputs = self.inputs.with_s(x, s) if self.config.sees_sensitive else self.inputs(x)
+        return inputs.double().numpy()
 
 
 class NoOracleError(FairAllError):
@@ -147,10 +128,7 @@ class Oracle(ByGroup, FixedPolicy):
     the probability that makes the rates of the training rows right.
 
     Attributes:
-        fitted: boosted trees of all folds, of each split.
-        weight: of the columns, of s, and the intercept of the regressions in their place, shape (splits,
-            folds, size + 1), float64.
-        boosted: whether these are boosted trees, shape ().
+        fitted: classifiers of all folds of the first split, then of the second, and so on.
         known: log odds of the training people, and of others who come again.
     """
 
@@ -158,212 +136,172 @@ class Oracle(ByGroup, FixedPolicy):
     takes_amounts = True
     config: OracleConfig
     config_type = OracleConfig
-    boosted: Tensor
-    weight: Tensor
 
     def __init__(self, config: OracleConfig, setting: Setting) -> None:
-        super().__init__(config, setting)
-        fairness = config.fairness
-        self.bound = None if fairness.rule is FairnessRule.none else fairness
+        bound = None if config.fairness.rule is FairnessRule.none else config.fairness
+        super().__init__(config, setting, bound, len(setting.seeds) if setting.splits > 1 else 1)
         # With a bound, people tied at a threshold have a probability.
-        self.rule = DecisionRule(drawn=self.bound is not None)
+        self.rule = DecisionRule(drawn=bound is not None)
         self.inputs = FeatureInputs(setting.schema.seen_as(NetInputs.one_hot))
         self.codes = FeatureInputs(setting.schema.seen_as(NetInputs.codes))
-        n = len(setting.seeds) if setting.splits > 1 else 1
-        self.known = Known(n)
-        self.fitted = nn.ModuleList(Fitted(FOLDS) for _ in range(setting.splits))
-        self.register_buffer("boosted", torch.zeros((), dtype=torch.bool))
-        shape = setting.splits, FOLDS, self.inputs.size_with_s + 1
-        self.register_buffer("weight", torch.zeros(shape, dtype=torch.float64))
-        self.begin(n)
-
-    def pretrain_units(self, data: PreparedData) -> int:
-        """1: all splits are fitted together."""
-        return 1
+        self.fitted = Fitted(setting.splits * FOLDS)
+        self.known = Known()
 
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
-        """Fit to the training rows; raises as `fit`."""
-        self.fit(data.train, data.validation, cache)
-        self.remember([data.test], cache)
-        progress()
-        return None
+        """Fit to all labels of the training rows, of all replicates or of each split, and choose thresholds.
 
-    def fit(self, people: People, validation: People, cache: Cache) -> tuple[Tensor, Tensor, Tensor]:
-        """Fit to all labels of N people, the same for all replicates or those of each split.
-
-        The model is chosen on `validation` people. Fits are kept in `cache`: all runs with the same people
-        have the same.
-
-        Returns:
-            Log odds, x and s of the people, at most `ENOUGH`, as `choose_thresholds` takes them.
+        The model is chosen on validation people. Fits are kept in `cache`: all runs with the same people have
+        the same.
 
         Raises:
-            NoOracleError: if a label is unknown, all are the same, or, with parity, a group is absent.
+            NoOracleError: if a label is unknown, all are the same but for one, or, with a bound, a group is
+                absent.
             FairAllError: if the folder of the cache cannot be written.
         """
-        name, n_unknown = self.config.name, int((~people.labelled).sum())
-        if people.label_weight is not None:
+        train = data.train
+        people = train.rows(torch.arange(min(ENOUGH, len(train))))
+        splits, validation = (
+            [of.replicate(k) for k in range(self.setting.splits)] for of in (people, data.validation)
+        )
+        if train.label_weight is not None or any(n_folds(own.label.numpy()) < 2 for own in splits):
             raise NoOracleError(
-                f"model={name} is fitted to the labels of all {len(people)} training rows, and {n_unknown} "
-                "are unknown; choose another model"
+                f"model={self.config.name} is fitted to all training rows, whose labels have to be "
+                "known, two at least 0 and two 1; choose another model"
             )
-        first, others = torch.arange(len(people)).tensor_split([ENOUGH])
-        people, further = people.rows(first), people.rows(others)
-        splits = [people.replicate(number) for number in range(self.setting.splits)]
-        if any(own.label.min() == own.label.max() for own in splits):
-            raise NoOracleError(f"model={name}: everybody has the same label: nothing to fit")
-        left_out = [validation.replicate(number) for number in range(len(splits))]
-        values = [of.numpy().tobytes() for own in (*splits, *left_out) for of in (own.x, own.s, own.label)]
-        schema, trees = repr(self.setting.schema).encode(), repr(TREES).encode()
-        self._fit = key = computation_key(blas().encode(), schema, trees, *values)
+        self._fit = computation_key(data.fingerprint().encode(), blas().encode())
         with threadpool_limits(1):  # sums do not depend on the number of threads
-            models = cache.part("oracles").result(key, lambda _: self._fits(splits, left_out))
-        several = torch.arange(len(self.threshold)) % len(splits)
-        self.boosted, self.weight = models["boosted"], models["weight"]
+            models = cache.part("oracles").result(self._fit, lambda _: self._fits(splits, validation))
         self.fitted.load_state_dict(models["fitted"])
-        log_odds, s = models["log_odds"][several], torch.stack([own.s for own in splits])[several]
-        self.known = Known(len(self.threshold))
-        self.known.add(models["hashes"][several], log_odds)
-        if len(further):
-            self.remember([further], cache)
+        self.known.load_state_dict(models["known"])
+        self.remember([train, data.test], cache)
         if self.bound is not None:
-            self.choose_thresholds(log_odds, people.x, s)
-        return log_odds, people.x, s
+            self.choose_thresholds(train, self.log_odds(train.x, train.s))
+        return None
 
-    def choose_thresholds(self, log_odds: Tensor, x: Tensor, s: Tensor) -> None:
-        """Choose the thresholds of the bound from people of log odds and s, (R, N) or, of all, (N,).
-
-        Their features x (R, N, D) or (N, D) have their amounts, where there are any.
+    def choose_thresholds(self, people: People, log_odds: Tensor) -> None:
+        """Choose the thresholds of the bound from people, of all replicates or of each, of log odds (..., N).
 
         Raises:
-            NoOracleError: where everybody belongs to one group.
+            NoOracleError: where a group has nobody.
         """
         n = len(self.threshold)
-        estimates, groups = self.estimates(log_odds, x), group_index(s, self.n_groups)
-        estimates = estimates.expand(n, *estimates.shape[-2:])
-        for e, group in enumerate(groups.expand(n, -1)):
-            if (group == group[0]).all():
-                raise NoOracleError(
-                    f"model={self.config.name}: all training rows have s = {s.flatten()[0]:+.0f}: no second "
-                    "group whose acceptance rate could be the same"
-                )
-            self.choose_for(e, group, estimates[e])
+        self.choose(log_odds.expand(n, -1), people.x.expand(n, -1, -1), people.s.expand(n, -1))
+        if self.least_rate.isnan().any():
+            raise NoOracleError(f"model={self.config.name}: a group has nobody among the training rows")
 
     def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams | None = None) -> Tensor:
         """Log odds of p(ỹ = 1 | x, s) of people x (..., D) and s (...), shape (...), float64."""
-        n = len(self.threshold)
-        x, of_s = x.reshape(n, -1, x.shape[-1]), s.reshape(n, -1)
-        hashed = hashes(x, of_s)
-        log_odds = self.known.log_odds_of(hashed)
-        for e, fold in np.ndindex(n, FOLDS):
-            rows = (log_odds[e].isnan() & (hashed[e] % FOLDS == fold)).nonzero().squeeze(1)
-            if len(rows):
-                log_odds[e, rows] = self._of_fold(e, fold, x[e, rows], of_s[e, rows])
-        return log_odds.view(s.shape)
+        person, fit = self._person_and_fit(x, s)
+        found = self.known.log_odds_of(person)
+        new = found.isnan()
+        found[new] = self._by_fits(fit[new], x[new], s[new])
+        return found
 
     def remember(self, people: Sequence[People], cache: Cache) -> None:
         """Score people who will come again, and their counterfactuals where these are known, once for all.
 
         The scores are kept in `cache`: only the first run with the same people needs the classifiers.
         """
-        asked = []
-        for name, sign in (("x", 1.0), ("counterfactual_x", -1.0), ("counterfactual_x_y_held", -1.0)):
-            if getattr(people[0], name) is not None:
-                x = torch.cat([getattr(some, name) for some in people], -2)
-                asked.append((x, sign * torch.cat([some.s for some in people], -1)))
+        asked = [
+            (x, s)
+            for own in people
+            for x, s in (
+                (own.x, own.s),
+                (own.counterfactual_x, -own.s),
+                (own.counterfactual_x_y_held, -own.s),
+            )
+            if x is not None
+        ]
+        x, s = torch.cat([x for x, _ in asked], -2), torch.cat([s for _, s in asked], -1)
+        person, _ = self._person_and_fit(x, s)
+        key = computation_key(self._fit.encode(), person.numpy().tobytes())
+        scored = cache.part("oracles").result(key, lambda _: {"log_odds": self.log_odds(x, s)})
+        self.known.add(person, scored["log_odds"])
 
-        def scored(_: Checkpoint) -> State:
-            shape = len(self.threshold), -1
-            by = hashes, self.log_odds
-            hashed, found = (torch.cat([of(x, s).view(shape) for x, s in asked], 1) for of in by)
-            return {"hashes": hashed, "log_odds": found}
+    def _person_and_fit(self, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+        """A number of each person, as of `known`, and of the one of `fitted` that decides if they are new."""
+        n, hashed = len(self.threshold), hashes(x, s)
+        split = (torch.arange(n) % self.setting.splits).repeat_interleave(s.numel() // n).view(s.shape)
+        return hashed + split, split * FOLDS + hashed % FOLDS
 
-        values = [of.numpy().tobytes() for person in asked for of in person]
-        key = computation_key(self._fit.encode(), str(len(self.threshold)).encode(), *values)
-        self.known.add(**cache.part("oracles").result(key, scored))
+    def _by_fits(self, fit: Tensor, x: Tensor, s: Tensor) -> Tensor:
+        """Log odds of people x (B, D) and s (B,), each by one of `fitted`, of number `fit` (B,)."""
+        found = torch.empty(len(s), dtype=torch.float64)
+        for number in fit.unique().tolist():
+            model = self.fitted.read()[number]
+            # The columns of all people at once would take more memory than the rest of a run.
+            for rows in (fit == number).nonzero().squeeze(1).split(AT_ONCE):
+                found[rows] = torch.from_numpy(log_odds(model, self._inputs(model, x[rows], s[rows])))
+        return found
 
-    def _of_fold(self, e: int, fold: int, x: Tensor, s: Tensor) -> Tensor:
-        """The same of people x (B, D) and s (B,) of a replicate by the fit without a fold, shape (B,)."""
-        split, boosted = e % len(self.fitted), bool(self.boosted)
+    def _inputs(self, kind: BaseEstimator, x: Tensor, s: Tensor) -> np.ndarray:
+        """Inputs of a kind of classifier for people x (N, D) and s (N,), shape (N, F)."""
+        from fairall.models.ridge import Ridge  # imports scikit-learn
 
-        def of_some(x: Tensor, s: Tensor) -> Tensor:
-            inputs = self._inputs(x[0], s[0], boosted=boosted)
-            if boosted:
-                found = log_odds(cast(Fitted, self.fitted[split]).read()[fold], inputs)
-            else:  # without an import of scikit-learn
-                found = linear(inputs, self.weight[split, fold].numpy())
-            return torch.from_numpy(found).unsqueeze(0)
+        inputs = self.inputs if isinstance(kind, Ridge) else self.codes
+        return inputs.with_s(x, s).double().numpy()
 
-        # The columns of all people at once would take more memory than the rest of a run.
-        return in_chunks(of_some, x[None], s[None])[0]
+    def _given(self, kind: BaseEstimator, splits: list[People]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Inputs of a kind of classifier (N, F), and labels (N,), of the people of each split."""
+        return [(self._inputs(kind, own.x, own.s), own.label.numpy()) for own in splits]
 
-    def _inputs(self, x: Tensor, s: Tensor, *, boosted: bool) -> np.ndarray:
-        return self.codes.with_s(x, s).numpy() if boosted else self.inputs.with_s(x, s).double().numpy()
+    def _fits(self, splits: list[People], validation: list[People]) -> State:
+        """State of `fitted` and `known` after the choice of a kind of classifier, and fits of it."""
+        from sklearn.metrics import log_loss  # takes a second
 
-    def _fits(self, splits: Sequence[People], validation: Sequence[People]) -> dict[str, Any]:
-        """The models of K splits: `fitted`, `weight` and `boosted`, and `hashes` and `log_odds` (K, N)."""
-        labels = [own.label.numpy() for own in splits]
-        columns = [[self._inputs(own.x, own.s, boosted=trees) for own in splits] for trees in (False, True)]
-        strength = selected_strength(columns[0][0], labels[0])
-        kinds = logistic(strength, standardises=True), boosted_trees()
-        loss = np.zeros(2)
-        for trees, kind in enumerate(kinds):
-            for given, label, other in zip(columns[trees], labels, validation, strict=True):
-                asked = self._inputs(other.x, other.s, boosted=bool(trees))
-                loss[trees] += log_loss(log_odds(fitted(kind, given, label), asked), other.label.numpy())
-        boosted = int(loss[1] < loss[0])
-        of_splits, weights = nn.ModuleList(Fitted(FOLDS) for _ in splits), torch.zeros_like(self.weight)
-        hashed = torch.stack([hashes(own.x, own.s) for own in splits])
-        known = np.empty(hashed.shape)
-        for k, (given, label) in enumerate(zip(columns[boosted], labels, strict=True)):
+        regression = logistic(1.0, standardises=True)
+        regression.set_params(c=selected_strength(*self._given(regression, splits)[0]))
+
+        def loss(kind: BaseEstimator) -> float:
+            """Log loss on validation people, summed over splits."""
+            models = [fitted(kind, *given) for given in self._given(kind, splits)]
+            asked = zip(models, self._given(kind, validation), strict=True)
+            return sum(log_loss(label, model.predict_proba(x), labels=[0, 1]) for model, (x, label) in asked)
+
+        kind = min((regression, boosted_trees()), key=loss)
+        models, fits = list[Any](), list[np.ndarray]()
+        for x, label in self._given(kind, splits):
             fold = mixed_folds(label)
-            n = fold.max() + 1
-            found = list[Any]()
+            fits.append(len(models) + fold)
             for number in range(FOLDS):
-                left_out = fold == number % n
-                of = ~left_out if n > 1 else left_out  # one fold: a label that a single person has
-                found.append(fitted(kinds[boosted], given[of], label[of], cost=self.setting.cost))
-                known[k, left_out] = log_odds(found[number], given[left_out])
-            if boosted:
-                cast(Fitted, of_splits[k]).keep(found)
-            else:
-                weights[k] = torch.tensor(np.stack([model.weights_ for model in found]))
-            _, kind_of = np.unique(hashed[k], return_inverse=True)
-            # People who are alike have the mean.
-            known[k] = (np.bincount(kind_of, known[k]) / np.bincount(kind_of))[kind_of]
-        return {
-            "fitted": of_splits.state_dict(),
-            "weight": weights,
-            "boosted": torch.tensor(bool(boosted)),
-            "hashes": hashed,
-            "log_odds": torch.from_numpy(known),
-        }
+                rest = fold != number % (fold.max() + 1)
+                models.append(fitted(kind, x[rest], label[rest]))
+        self.fitted.keep(models)
+        given = torch.cat([own.x for own in splits]), torch.cat([own.s for own in splits])
+        fit = torch.from_numpy(np.concatenate(fits))
+        hashed = hashes(*given) + fit // FOLDS
+        # People who are alike have the mean.
+        _, kind_of = np.unique(hashed, return_inverse=True)
+        mean = np.bincount(kind_of, self._by_fits(fit, *given)) / np.bincount(kind_of)
+        known = Known()
+        known.add(hashed, torch.from_numpy(mean[kind_of]))
+        return {"fitted": self.fitted.state_dict(), "known": known.state_dict()}
 
 
 class Known(Stateful):
-    """Log odds of known people, of R replicates; people who are alike have the same.
+    """Log odds of known people; people who are alike have the same.
 
     Attributes:
-        hashes: of the people, ascending, shape (R, N).
-        log_odds: theirs, float64, shape (R, N).
+        hashes: of the people, ascending, shape (N,).
+        log_odds: theirs, float64, shape (N,).
     """
 
     kept = ("hashes", "log_odds")
 
-    def __init__(self, n_replicates: int) -> None:
+    def __init__(self) -> None:
         # One person whose log odds are not known, so that there is always a nearest one.
-        self.hashes = torch.zeros(n_replicates, 1, dtype=torch.long)
-        self.log_odds = torch.full((n_replicates, 1), torch.nan, dtype=torch.float64)
+        self.hashes = torch.zeros(1, dtype=torch.long)
+        self.log_odds = torch.full((1,), torch.nan, dtype=torch.float64)
 
     def add(self, hashes: Tensor, log_odds: Tensor) -> None:
-        """Add people with hashes (R, B) and log odds (R, B), equal for people who are alike."""
-        self.hashes, order = torch.cat([self.hashes, hashes], 1).sort(-1)
-        self.log_odds = torch.cat([self.log_odds, log_odds], 1).gather(1, order)
+        """Add people with hashes and log odds of any shape, equal for people who are alike."""
+        self.hashes, order = torch.cat([self.hashes, hashes.flatten()]).sort()
+        self.log_odds = torch.cat([self.log_odds, log_odds.flatten()])[order]
 
     def log_odds_of(self, hashed: Tensor) -> Tensor:
-        """Log odds of people with hashes (R, B), NaN of those who are not known."""
-        place = torch.searchsorted(self.hashes, hashed).clamp(max=self.hashes.shape[1] - 1)
-        return torch.where(self.hashes.gather(1, place) == hashed, self.log_odds.gather(1, place), torch.nan)
+        """Log odds of people with hashes of any shape, NaN of those who are not known."""
+        place = torch.searchsorted(self.hashes, hashed).clamp(max=len(self.hashes) - 1)
+        return torch.where(self.hashes[place] == hashed, self.log_odds[place], torch.nan)
 
 
 def hashes(x: Tensor, s: Tensor) -> Tensor:
@@ -381,15 +319,9 @@ def mixed_folds(label: np.ndarray) -> np.ndarray:
     from sklearn.model_selection import StratifiedKFold  # takes a second
 
     order, fold = np.random.default_rng(0).permutation(len(label)), np.zeros(len(label), dtype=int)
-    if (folds := n_folds(label)) > 1:
-        for number, (_, left_out) in enumerate(StratifiedKFold(folds).split(label, label[order])):
-            fold[order[left_out]] = number
+    for number, (_, left_out) in enumerate(StratifiedKFold(n_folds(label)).split(label, label[order])):
+        fold[order[left_out]] = number
     return fold
-
-
-def log_loss(log_odds: np.ndarray, label: np.ndarray) -> float:
-    """Mean cross-entropy of log odds (N,) and labels in {0, 1} (N,)."""
-    return float(np.mean(np.logaddexp(0.0, log_odds) - label * log_odds))
 
 
 def selected_strength(x: np.ndarray, label: np.ndarray) -> float:
@@ -412,16 +344,20 @@ def n_folds(label: np.ndarray) -> int:
     return min(FOLDS, int(np.bincount(label.astype(int), minlength=2).min()))
 
 
-def oracles(people: People, validation: People, setting: Setting, cache: Cache) -> dict[str, Oracle]:
-    """The oracles without and with parity, by name, from one fit; arguments and errors as of `Oracle.fit`."""
+def oracles(data: PreparedData, setting: Setting, cache: Cache) -> dict[str, Oracle]:
+    """The oracles without and with parity, by name, from one fit.
 
-    def oracle(name: str, rule: FairnessRule) -> Oracle:
-        return Oracle(OracleConfig(name=name, fairness=BoundConfig(rule=rule, slack=0.0)), setting)
-
-    free = oracle("oracle", FairnessRule.none)
-    equal = oracle("oracle_fair", FairnessRule.demographic_parity)
-    found = free.fit(people, validation, cache)
-    for name in ("boosted", "weight", "fitted", "known"):
-        setattr(equal, name, getattr(free, name))
-    equal.choose_thresholds(*found)
+    Raises:
+        NoOracleError: as `Oracle.pretrain`.
+    """
+    free, equal = (
+        Oracle(OracleConfig(name=name, fairness=BoundConfig(rule=rule, slack=0.0)), setting)
+        for name, rule in (
+            ("oracle", FairnessRule.none),
+            ("oracle_fair", FairnessRule.demographic_parity),
+        )
+    )
+    free.pretrain(data, cache, lambda **_: None)
+    equal.fitted, equal.known = free.fitted, free.known
+    equal.choose_thresholds(data.train, free.log_odds(data.train.x, data.train.s))
     return {"oracle": free, "oracle_fair": equal}

@@ -175,7 +175,7 @@ def trained(*words: str) -> Training:
 
 
 def first_day(training: Training) -> dict[str, Oracle]:
-    return oracles(training.data.train, training.data.validation, training.learner.setting, no_cache())
+    return oracles(training.data, training.learner.setting, no_cache())
 
 
 SHIFT = ["world.drift.course=step", "world.drift.start=20"]
@@ -186,14 +186,15 @@ def test_the_oracles_score_the_evaluation_people_once_and_no_applicant(
     world: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     training = trained("dataset=credit", *world)
-    scored, of_fold = [], Oracle._of_fold
+    scored, log_odds = [], Oracle._by_fits
 
-    def counted(self: Oracle, e: int, fold: int, x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+    def counted(self: Oracle, fit: torch.Tensor, x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
         scored.append(len(x))
-        return of_fold(self, e, fold, x, s)
+        return log_odds(self, fit, x, s)
 
-    monkeypatch.setattr(Oracle, "_of_fold", counted)
+    monkeypatch.setattr(Oracle, "_by_fits", counted)
     reference_histories(training, no_cache())
+    assert scored.pop(0) == training.data.train.s.numel()  # by fits to the others
     # Of 150 people a few have the features and the group of a training person.
     assert 0 < sum(scored) <= training.evaluation.people.s.numel()
 

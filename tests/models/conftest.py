@@ -1,10 +1,13 @@
 """People to learn from, decided by others, and small problems for methods that explore."""
 
 from dataclasses import replace
-from typing import TypeVar
+from itertools import permutations
+from typing import Any, TypeVar
 
+import numpy as np
 import pytest
 import torch
+from scipy.optimize import linprog
 from torch import Tensor
 
 from fairall.data.features import Feature, Kind, Schema
@@ -134,3 +137,21 @@ def net_of(learner: FairAll) -> StackedMLP:
     """That of its policy, which has one."""
     assert learner.policy_net is not None
     return learner.policy_net
+
+
+def rates_of(counted: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Weights with which π of people, or cells, adds up to the rates of their groups, shape (G, N)."""
+    own = np.where(group == np.unique(group)[:, None], counted, 0.0)
+    return own / own.sum(1, keepdims=True)
+
+
+def most_within(worth: np.ndarray, rates: np.ndarray, slack: float, *limits: tuple[Any, float]) -> float:
+    """Greatest Σ π·worth over π in [0, 1] whose rates differ by at most the slack, by a linear program.
+
+    Further `limits` are weights of π and the most that these may add up to.
+    """
+    gaps = [(one - other, slack) for one, other in permutations(rates, 2)]
+    weights, most = zip(*gaps, *limits, strict=True)
+    solved = linprog(-worth, A_ub=weights, b_ub=most, bounds=(0.0, 1.0))
+    assert solved.success
+    return float(-solved.fun)

@@ -1,32 +1,44 @@
-"""Thresholds of greatest utility under a bound, against a linear program and brute force."""
+"""Thresholds of greatest utility under a bound, against a linear program."""
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 from scipy.special import logit
+from torch import Tensor
 
-from fairall.config.schema import BoundConfig, FairnessRule
-from fairall.models.thresholds import Ranking, acceptance, fair_rates, fair_thresholds, price_of_gap
+from fairall.config.compose import typed_config
+from fairall.config.schema import BoundConfig, FairnessRule, ModelConfig
+from fairall.data.amounts import Amounts
+from fairall.data.features import Feature, Kind, Schema
+from fairall.models.learner import FixedPolicy, Setting
+from fairall.models.thresholds import ByGroup, Ranking, crossing, fair_rates
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import examples
+from tests.models.conftest import most_within, rates_of
 
-RULES = FairnessRule.demographic_parity, FairnessRule.equal_opportunity
+PARITY, EQUAL = RULES = FairnessRule.demographic_parity, FairnessRule.equal_opportunity
+NOTHING = SeedStreams([0], "none")
+# Gain and loss are the second and the third feature.
+AMOUNTS = Amounts(torch.tensor([[0.0, 1, 0, 0], [0, 0, 1, 0]], dtype=torch.float64), unit=1.0)
 
 
-def best_by_linear_program(
-    p: np.ndarray, group: np.ndarray, rule: FairnessRule, cost: float, slack: float, places: float
-) -> float:
-    """Greatest Σ π·(p − c) over π in [0, 1] with all gaps at most the slack, and Σ π at most the places."""
-    counted = p if rule is FairnessRule.equal_opportunity else np.ones_like(p)
-    rates = [np.where(group == g, counted, 0.0) / counted[group == g].sum() for g in np.unique(group)]
-    gaps = [a - b for a in rates for b in rates if a is not b]
-    solved = linprog(
-        cost - p, A_ub=[*gaps, np.ones_like(p)], b_ub=[slack] * len(gaps) + [places], bounds=(0.0, 1.0)
-    )
-    assert solved.success
-    return -solved.fun
+class Known(ByGroup, FixedPolicy):
+    """Its log odds are the first feature."""
+
+    def __init__(
+        self, bound: BoundConfig, n_groups: int, cost: float, amounts: Amounts | None = None
+    ) -> None:
+        schema, config = (
+            Schema([Feature(name, Kind.REAL) for name in "xyz"], n_groups=n_groups),
+            typed_config(),
+        )
+        setting = Setting(schema, cost, [0], config.schedule, config.protocol, amounts=amounts)
+        super().__init__(ModelConfig(name="known"), setting, bound, 1)
+
+    def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        return x[..., 0]
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -34,62 +46,67 @@ def best_by_linear_program(
     seed=st.integers(0, 2**31),
     n_groups=st.integers(2, 4),
     rule=st.sampled_from(RULES),
-    cost=st.floats(0.1, 0.9),
+    cost=st.one_of(st.none(), st.floats(0.02, 0.98)),
     slack=st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0.0, 1.0)),
     share=st.one_of(st.just(1.0), st.floats(0.05, 1.0)),
     coarse=st.booleans(),
 )
-@example(seed=0, n_groups=4, rule=RULES[0], cost=0.5, slack=1.0, share=0.5, coarse=True)
+@example(seed=0, n_groups=4, rule=PARITY, cost=0.5, slack=1.0, share=0.5, coarse=True)
+@example(seed=0, n_groups=2, rule=EQUAL, cost=0.5, slack=0.0, share=0.3, coarse=True)
+@example(seed=0, n_groups=3, rule=EQUAL, cost=None, slack=0.1, share=1.0, coarse=False)
+@example(seed=0, n_groups=2, rule=PARITY, cost=None, slack=1.0, share=1.0, coarse=True)
 def test_nothing_that_keeps_the_bound_earns_more(
-    seed: int, n_groups: int, rule: FairnessRule, cost: float, slack: float, share: float, coarse: bool
+    seed: int, n_groups: int, rule: FairnessRule, cost: float | None, slack: float, share: float, coarse: bool
 ) -> None:
     draw = np.random.default_rng(seed)
     group = np.concatenate([np.arange(n_groups), draw.integers(0, n_groups, 40)])
     p = draw.beta(1.0 + group, 2.0)
     p = np.clip(p.round(1) if coarse else p, 0.01, 0.99)
-    log_odds, places = torch.from_numpy(logit(p)), share * len(p)
-    chosen = fair_thresholds(
-        log_odds, torch.from_numpy(group), n_groups, BoundConfig(rule, slack), cost, places=places
-    )
-    pi = acceptance(log_odds, chosen.threshold[group], chosen.tied_share[group]).numpy()
-    assert (pi * (p - cost)).sum() == pytest.approx(
-        best_by_linear_program(p, group, rule, cost, slack, places), abs=1e-5
-    )
+    if cost is None:  # by person, and then there are places for all
+        share, (gain, loss) = 1.0, draw.lognormal(size=(2, len(p)))
+        learner = Known(BoundConfig(rule, slack), n_groups, 0.5, AMOUNTS)
+    else:
+        gain, loss = np.full((2, len(p)), [[1.0 - cost], [cost]])
+        learner = Known(BoundConfig(rule, slack), n_groups, cost)
+    learner.share = share
+    x = torch.from_numpy(np.stack([logit(p), gain, loss], -1))[None]
+    s = torch.from_numpy(group)[None]
+    s = 2 * s - 1 if n_groups == 2 else s
+    learner.choose(x[..., 0], x, s)
+    pi = learner.score(x, s, NOTHING)[0].numpy()
+    worth, places = p * gain - (1.0 - p) * loss, share * len(p)
+    rates = rates_of(p if rule is EQUAL else np.ones_like(p), group)
+    assert pi @ worth == pytest.approx(most_within(worth, rates, slack, (np.ones_like(p), places)), abs=1e-5)
     assert pi.sum() <= places + 1e-5
-    counted = p if rule is FairnessRule.equal_opportunity else np.ones_like(p)
-    rates = [(pi * counted)[group == g].sum() / counted[group == g].sum() for g in range(n_groups)]
-    assert max(rates) - min(rates) <= slack + 1e-6
-
-
-def test_without_a_bound_everybody_has_the_threshold_c() -> None:
-    log_odds, group = torch.linspace(-3.0, 3.0, 50), torch.arange(50) % 2
-    chosen = fair_thresholds(log_odds, group, 2, BoundConfig(FairnessRule.demographic_parity, 1.0), 0.3)
-    assert torch.allclose(chosen.threshold, torch.tensor(0.3, dtype=torch.float64).logit())
-    assert (chosen.tied_share == 1.0).all()
+    assert np.ptp(rates @ pi) <= slack + 1e-6
+    if slack == share == 1.0:  # no bound
+        assert (pi == (worth >= -1e-9)).all()
+        assert (
+            learner.threshold[0].tolist() == [pytest.approx(0.0 if cost is None else logit(cost))] * n_groups
+        )
 
 
 def test_rates_stay_where_a_change_would_hardly_gain_anything() -> None:
-    draw = np.random.default_rng(0)
-    groups = [Ranking.of(draw.normal(shift, 1.0, 500), true_positives=False) for shift in (-0.5, 0.5)]
-    (best, _), _ = fair_rates(groups, 0.5, 0.0)
+    draw, of = np.random.default_rng(0), Known(BoundConfig(PARITY, 0.0), 2, 0.5)
+    log_odds = torch.from_numpy(draw.normal([[-0.5], [0.5]], 1.0, (2, 500)))
+    groups = [Ranking.of(own.numpy()) for own in of.columns(log_odds, log_odds)]
+    best, _ = fair_rates(groups, 0.0)
 
     def lost(rate: float) -> float:
-        return float(sum(np.subtract(*g.earned(np.array([best, rate]), 0.5)) for g in groups))
+        return -float(sum(np.diff(np.interp([best, rate], one.rate, one.earned))[0] for one in groups))
 
     for before in (0.0, best - 0.02, best + 0.02, 1.0):
-        (rate, _), _ = fair_rates(groups, 0.5, 0.0, before=before, tolerance=1.0)
+        rate, _ = fair_rates(groups, 0.0, before=before, tolerance=1.0)
         assert lost(rate) <= 1.0
         assert abs(rate - before) <= abs(best - before)
         assert rate == before or lost(rate) == pytest.approx(1.0, abs=0.2)
 
 
-def test_prices_bring_a_gap_to_the_slack_or_say_that_none_is_needed() -> None:
-    def gap(price: float) -> float:
+@pytest.mark.parametrize("limit", [0.0, 0.1, 0.5, 0.6])
+def test_two_prices_bring_a_quantity_to_the_limit_or_are_0(limit: float) -> None:
+    def quantity(price: float) -> float:
         return 0.6 - 0.3 * np.tanh(price) - 0.2 * price
 
-    for slack in (0.0, 0.1, 0.5):
-        prices, second = price_of_gap(gap, slack)
-        assert (1 - second) * gap(float(prices[0])) + second * gap(float(prices[1])) == pytest.approx(slack)
-        prices, _ = price_of_gap(lambda price: -gap(-price), slack)
-        assert (prices < 0).all()
-    assert price_of_gap(gap, 0.6)[0].tolist() == [0.0, 0.0]
+    low, high, first = crossing(quantity, limit)
+    assert first * quantity(low) + (1 - first) * quantity(high) == pytest.approx(limit)
+    assert (high == 0.0) == (limit == 0.6)
