@@ -88,7 +88,7 @@ def test_a_node_and_an_archive_give_the_same_classifier(model: Any) -> None:
     own = fitted(made, x, label, seed=3)
     archive = archive_of(own)
     if not isinstance(model, GridSearchCV):  # it keeps how long its fits took
-        assert archive == archive_of(fitted(model, x, label, seed=3))
+        assert archive == archive_of(fitted(made, x, label, seed=3))
     np.testing.assert_array_equal(log_odds(own, x), log_odds(of_archive(archive, ()), x))
     assert b"pickle" not in archive
 
@@ -234,5 +234,7 @@ def test_what_a_classifier_raises_is_one_line(odd: Any, line: str) -> None:
 
 def test_weights_that_differ_need_a_classifier_that_takes_them() -> None:
     fitted(KNeighborsClassifier(), *table(), np.full(200, 2.0))
-    with pytest.raises(FairAllError, match="KNeighborsClassifier .*its fit takes no sample_weight, and rows"):
+    with pytest.raises(
+        FairAllError, match=r"KNeighborsClassifier .*its fit takes no sample_weight, and rows"
+    ):
         fitted(KNeighborsClassifier(), *table(), np.arange(200.0))

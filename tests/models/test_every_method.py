@@ -98,6 +98,8 @@ VARIANTS = [
     "model=multiple_imputation model.odds_ratio=2",
     *(f"model=consequential model.policy={policy}" for policy in ("semi_logistic", "threshold")),
     "model=consequential model.data=recent",
+    "model=fuzzy_augmentation model.imputations=3",
+    "model=basl model.estimator={_target_:sklearn.ensemble.RandomForestClassifier,n_estimators:5}",
 ]
 
 
