@@ -218,8 +218,13 @@ def test_a_saved_policy_decides_on_each_person_alone_and_draws_as_its_rule_says(
     values = [of(*given, SeedStreams([0, 1], "any")) for of in methods]
     assert all(value.shape == (2, len(crowd)) and value.isfinite().all() for value in values)
     assert all(0 <= value.min() <= value.max() <= 1 for value in values[:2])
-    assert same(learner.training_state(), before), "to score leaves the learner as it is"
-    decided = learner.explore(*given, values[1], SeedStreams([0, 1], "u").uniform(len(crowd)))
+    uniform = SeedStreams([0, 1], "u").uniform(len(crowd))
+    decided, again = (learner.explore(*given, values[1], uniform) for _ in range(2))
+    assert torch.equal(decided, again)
+    assert same(learner.training_state(), before), "to score or explore leaves the learner as it is"
+    assert ((decided >= values[1]) & (decided <= 1)).all()
+    explores = type(learner).explore is not Learner.explore and not isinstance(learner, FairThresholds)
+    assert (decided > values[1]).any() == explores
     between = ((decided > 0) & (decided < 1)).any()
     draws = learner.rule.drawn or isinstance(learner, Plot | ExploreExploit)
     assert draws == between or isinstance(learner, FairThresholds | FixedPolicy)
@@ -303,8 +308,11 @@ def test_amounts_a_hundred_times_as_great_change_no_decision(
             for name in sorted(REMEMBERING - NO_ESTIMATE)
             for rule in ("demographic_parity", "equal_opportunity")
         ),
-        "model=dcem",
-        "model=consequential model.protected_as_feature=false",
+        *(
+            f"model={name} model.protected_as_feature={sees}"
+            for name in ("dcem", "consequential")
+            for sees in (False, True)
+        ),
     ],
 )
 def test_who_does_not_see_s_decides_without_it(words: str, finish: Start) -> None:
@@ -312,7 +320,7 @@ def test_who_does_not_see_s_decides_without_it(words: str, finish: Start) -> Non
     people, streams = training.data.test, SeedStreams([0, 1], "any")
     x, s = people.x.expand(2, -1, -1), people.s.expand(2, -1)
     for of in (training.learner.score, training.learner.log_odds, training.learner.margin):
-        assert torch.equal(of(x, s, streams), of(x, -s, streams))
+        assert torch.equal(of(x, s, streams), of(x, -s, streams)) == ("feature=True" not in words)
 
 
 # Every rule of a run
