@@ -38,19 +38,15 @@ def odds_of(learner: Any, *decided: Any) -> torch.Tensor:
 @pytest.mark.parametrize(("method", "keys"), METHODS)
 @pytest.mark.parametrize("label", [0.0, 1.0, None])
 def test_labels_that_are_all_the_same_or_none_give_one_probability(
-    method: str,
-    keys: dict[str, Any],
-    label: float | None,
+    method: str, keys: dict[str, Any], label: float | None
 ) -> None:
     learner, people = built(method, [0, 1], **keys), swayed(40, 0)
-    accepted = people.accepted & (label is not None)
-    learner.warm_up_epoch(replace(people, accepted=accepted, label=accepted * (label or 0.0)), 0)
-    ones, n, cost = (accepted * (label or 0.0)).sum(-1), accepted.sum(-1), learner.setting.cost
-    expected = (ones + 2 * cost) / (n + 2)
-    found = learner.log_odds(NEW.x, NEW.s, STREAMS).sigmoid()
-    torch.testing.assert_close(found, expected.double().unsqueeze(-1).expand_as(found))
-    if label is None:
-        assert (learner.propensity(NEW.x, NEW.s, STREAMS) == 1.0).all()
+    known = (people.accepted & (label is not None)).double()
+    ones, cost = known * (label or 0.0), learner.setting.cost
+    odds = odds_of(learner, replace(people, accepted=known > 0, label=ones.float()))
+    expected = ((ones.sum(-1) + 2 * cost) / (known.sum(-1) + 2)).logit()
+    torch.testing.assert_close(odds, expected.unsqueeze(-1).expand_as(odds))
+    assert (learner.propensity(NEW.x, NEW.s, STREAMS) == float(label != 0.0)).all()
 
 
 @pytest.mark.parametrize("method", INFERENCE)
@@ -86,16 +82,6 @@ def test_estimates_are_kept_of_the_same_people_by_the_same_classifiers() -> None
     for start in range(9):  # and of a few groups of people alone
         learner.log_odds(swayed(5, start).x, swayed(5, start).s, STREAMS)
     assert len(learner.fitted.known) == 4
-
-
-@pytest.mark.parametrize("cost", [0.2, 0.5, 0.8])
-@pytest.mark.parametrize("decision", ["deterministic", "sample"])
-def test_it_accepts_from_the_cost_on_or_with_its_probability(cost: float, decision: str) -> None:
-    learner = built("stacked", [0, 1], f"cost.value={cost}", decision=decision)
-    odds_of(learner, swayed(300, 0))
-    score = learner.score(NEW.x, NEW.s, STREAMS)
-    expected = score if decision == "sample" else (score >= cost).float()
-    assert torch.equal(learner.propensity(NEW.x, NEW.s, STREAMS), expected)
 
 
 @pytest.mark.parametrize(

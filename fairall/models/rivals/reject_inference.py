@@ -80,7 +80,6 @@ class AcceptedOnly(Refitted):
     Attributes:
         mean: of the inputs among the people seen, float64, shape (E, F).
         scale: their standard deviations.
-        seed: of random numbers of the fit that is being made.
     """
 
     remembered = "all"
@@ -110,23 +109,23 @@ class AcceptedOnly(Refitted):
         everybody = Table(x, label, weight, seen.accepted.clone().numpy())
         used = accepted = everybody.rows(everybody.known)
         if len(accepted.x) < len(x) and 0.0 < accepted.label.sum() < len(accepted.x):
-            self.seed = seed
-            used = self.inferred(everybody, accepted)
+            used = self.inferred(everybody, accepted, seed)
         used = used.rows(used.weight > 0)
         return [used.x], used.label, used.weight
 
-    def inferred(self, everybody: Table, accepted: Table) -> Table:
+    def inferred(self, everybody: Table, accepted: Table, seed: int) -> Table:
         """The people whom the classifier is fitted to.
 
         Args:
             everybody: who was seen, some of them rejected; to be changed at will, as the next.
             accepted: those of them with a label, of which there are both.
+            seed: of random numbers.
         """
         return accepted
 
-    def odds(self, of: Table, asked: Table) -> np.ndarray:
+    def odds(self, of: Table, asked: Table, seed: int) -> np.ndarray:
         """Log odds of all who are asked for by the classifier of a table, shape (N,)."""
-        return log_odds(fitted(self.models[0], *of[:3], seed=self.seed), asked.x)
+        return log_odds(fitted(self.models[0], *of[:3], seed=seed), asked.x)
 
     def given(self, e: int, x: Tensor, s: Tensor) -> list[np.ndarray]:
         """Inputs (B, F) of which people seen have mean 0 and standard deviation 1, and `further` zeros."""
@@ -147,10 +146,10 @@ class Reweighting(AcceptedOnly):
     config: ReweightingConfig
     config_type = ReweightingConfig
 
-    def inferred(self, everybody: Table, accepted: Table) -> Table:
+    def inferred(self, everybody: Table, accepted: Table, seed: int) -> Table:
         """The accepted with their new weights, whose sum is the old one."""
         decisions = everybody._replace(label=everybody.known.astype(float))
-        p = expit(self.odds(decisions, everybody))[everybody.known]
+        p = expit(self.odds(decisions, everybody, seed))[everybody.known]
         weight = accepted.weight / np.maximum(p, self.config.least)
         # The sum of weights is as without them, so that a penalty is as strong.
         return accepted._replace(weight=weight * (accepted.weight.sum() / weight.sum()))
@@ -173,9 +172,9 @@ class Parcelling(AcceptedOnly):
     config: ParcellingConfig
     config_type = ParcellingConfig
 
-    def inferred(self, everybody: Table, accepted: Table) -> Table:
+    def inferred(self, everybody: Table, accepted: Table, seed: int) -> Table:
         """Everybody, the rejected with labels between 0 and 1."""
-        risk = 1.0 - expit(self.odds(accepted, everybody))
+        risk = 1.0 - expit(self.odds(accepted, everybody, seed))
         inner = np.linspace(0.0, 1.0, self.config.bands + 1)
         bounds = np.unique(np.quantile(risk[everybody.known], inner))[1:-1]
         band = np.searchsorted(bounds, risk, side="right")
@@ -205,12 +204,12 @@ class FuzzyAugmentation(AcceptedOnly):
     config: FuzzyAugmentationConfig
     config_type = FuzzyAugmentationConfig
 
-    def inferred(self, everybody: Table, accepted: Table) -> Table:
+    def inferred(self, everybody: Table, accepted: Table, seed: int) -> Table:
         """Everybody, once with labels between 0 and 1 or in copies with labels that are drawn."""
-        p, n = expit(self.odds(accepted, everybody)), self.config.imputations
+        p, n = expit(self.odds(accepted, everybody, seed)), self.config.imputations
         if n is None:
             return everybody.imputed(p)
-        drawn = np.random.default_rng(self.seed).random((n, len(p))) < p
+        drawn = np.random.default_rng(seed).random((n, len(p))) < p
         copies = everybody.rows(np.tile(np.arange(len(p)), n))
         return copies.imputed(drawn.ravel())._replace(weight=copies.weight / n)
 
@@ -225,7 +224,7 @@ class Heckman(AcceptedOnly):
 
     further = 1
 
-    def inferred(self, everybody: Table, accepted: Table) -> Table:
+    def inferred(self, everybody: Table, accepted: Table, seed: int) -> Table:
         """The accepted with the ratio in the last column."""
         weights = probit(everybody.x[:, :-1], everybody.known, self.config.linear_c)
         index = linear(accepted.x[:, :-1], weights)
@@ -261,11 +260,11 @@ class Basl(AcceptedOnly):
     config: BaslConfig
     config_type = BaslConfig
 
-    def inferred(self, everybody: Table, accepted: Table) -> Table:
+    def inferred(self, everybody: Table, accepted: Table, seed: int) -> Table:
         """The accepted, and those who were labelled."""
         from sklearn.ensemble import IsolationForest  # takes a second
 
-        random = np.random.default_rng(self.seed)
+        random = np.random.default_rng(seed)
         forest = IsolationForest(n_estimators=TREES, random_state=int(random.integers(SEEDS)))
         rejected = np.flatnonzero(~everybody.known)
         similarity = forest.fit(accepted.x).score_samples(everybody.x[rejected])
@@ -275,7 +274,7 @@ class Basl(AcceptedOnly):
         bounds: Any = None
         for _ in range(self.config.iterations):
             asked = random.permutation(left)[: math.ceil(self.config.sample * len(left))]
-            odds = self.odds(everybody.rows(everybody.known), everybody)[asked]
+            odds = self.odds(everybody.rows(everybody.known), everybody, seed)[asked]
             asked, odds = asked[odds.argsort()], np.sort(odds)
             if bounds is None:
                 bounds = np.quantile(odds, [of_bad, 1.0 - of_good])
