@@ -8,7 +8,7 @@ References:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -57,16 +57,14 @@ def estimator_of(node: Any, place: str) -> Any:
         FairAllError: where a `_target_` is no estimator of scikit-learn's shape, which is found out before it
             is called, or an argument is not possible.
     """
-    if isinstance(node, list | tuple):
-        return [estimator_of(value, f"{place}[{i}]") for i, value in enumerate(node)]
-    if not isinstance(node, Mapping):
+    if not isinstance(node, Mapping | list | tuple):
         return node
-    values = {key: estimator_of(value, f"{place}.{key}") for key, value in node.items() if key != "_target_"}
-    if "_target_" not in node:
+    values = _parts(estimator_of, node, place)
+    if not isinstance(values, dict) or "_target_" not in values:
         return values
     from sklearn.base import BaseEstimator
 
-    target = str(node["_target_"])
+    target = str(values.pop("_target_"))
     module, _, name = target.rpartition(".")
     with one_line(f"{place}: {target} cannot be made"):
         named = getattr(import_own(module), name)
@@ -78,6 +76,13 @@ def estimator_of(node: Any, place: str) -> Any:
             if isinstance(usual.default, tuple) and isinstance(values.get(key), list):
                 values[key] = tuple(values[key])
         return named(**values)
+
+
+def _parts(change: Callable[[Any, str], Any], of: Any, place: str) -> Any:
+    """The parts of a list or mapping, each changed by a function of part and place."""
+    if isinstance(of, Mapping):
+        return {key: change(value, f"{place}.{key}") for key, value in of.items()}
+    return [change(value, f"{place}[{i}]") for i, value in enumerate(of)]
 
 
 def node_of(value: Any, place: str = "estimator") -> Any:
@@ -92,10 +97,8 @@ def node_of(value: Any, place: str = "estimator") -> Any:
         return value.item()
     if value is None or isinstance(value, int | float | str):
         return value
-    if isinstance(value, list | tuple):
-        return [node_of(one, f"{place}[{i}]") for i, one in enumerate(value)]
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {key: node_of(one, f"{place}.{key}") for key, one in value.items()}
+    if isinstance(value, list | tuple) or (isinstance(value, Mapping) and {*map(type, value)} <= {str}):
+        return _parts(node_of, value, place)
     if not isinstance(value, BaseEstimator):
         allowed = "number, text, list, mapping of texts or estimator"
         raise FairAllError(f"{place}: {value!r} is no {allowed}, so that it cannot be saved")
@@ -222,5 +225,4 @@ def log_odds(estimator: Any, x: np.ndarray) -> np.ndarray:
         both = np.asarray(estimator.predict_proba(x), float)
         if both.shape != (len(x), 2) or not np.isfinite(both).all():
             raise ValueError("predict_proba gives no two finite probabilities for each person")
-    odds: np.ndarray = logit(both[:, 1].clip(LEAST, 1.0 - LEAST))
-    return odds
+    return np.asarray(logit(both[:, 1].clip(LEAST, 1.0 - LEAST)))

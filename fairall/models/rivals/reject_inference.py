@@ -96,8 +96,8 @@ class AcceptedOnly(Refitted):
         trusted = {name.partition(".")[0] for name in targets(node)} - {"sklearn", "fairall"}
         super().__init__(config, setting, [model], trusted)
         shape = len(setting.seeds), self.inputs.size_with_s
-        self.register_buffer("mean", torch.zeros(shape, dtype=torch.float64))
-        self.register_buffer("scale", torch.ones(shape, dtype=torch.float64))
+        for name, value in (("mean", 0.0), ("scale", 1.0)):
+            self.register_buffer(name, torch.full(shape, value, dtype=torch.float64))
 
     def table(self, e: int, seen: Decided, seed: int) -> Labelled:
         """Those of `inferred`, where people were rejected and labels differ; without those of weight 0."""
