@@ -272,8 +272,12 @@ class Basl(AcceptedOnly):
         left = rejected[(similarity >= least) & (similarity <= most)]
         of_bad, of_good = self.config.labelled, self.config.labelled / self.config.imbalance
         bounds: Any = None
+        n = 0
         for _ in range(self.config.iterations):
-            asked = random.permutation(left)[: math.ceil(self.config.sample * len(left))]
+            if len(left) in (0, n):  # nobody was labelled
+                break
+            n = len(left)
+            asked = random.permutation(left)[: math.ceil(self.config.sample * n)]
             odds = self.odds(everybody.rows(everybody.known), everybody, seed)[asked]
             asked, odds = asked[odds.argsort()], np.sort(odds)
             if bounds is None:
@@ -282,9 +286,7 @@ class Basl(AcceptedOnly):
             good = asked[odds >= bounds[1]][-math.ceil(of_good * len(odds)) :]
             everybody.label[good] = 1.0  # and 0 of those who are bad, as before
             everybody.known[bad] = everybody.known[good] = True
-            n, left = len(left), left[~everybody.known[left]]
-            if len(left) in (0, n):
-                break
+            left = left[~everybody.known[left]]
         return everybody.rows(everybody.known)
 
 
