@@ -183,15 +183,13 @@ def test_nets_and_averages_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-@pytest.mark.parametrize("left_out", [None, [], [1], [0, 3, 4], [0, 1, 2, 3, 4, 5, 6]])
-def test_every_replicate_is_computed_once_but_those_left_out(
-    threads: int, left_out: list[int] | None
-) -> None:
+@pytest.mark.parametrize("left_out", [None, "", "1", "034", "0123456"])
+def test_every_replicate_is_computed_once_but_those_left_out(threads: int, left_out: str | None) -> None:
     computed: list[int] = []
-    mask = None if left_out is None else [e in left_out for e in range(7)]
     use_threads(threads)
-    over_replicates(lambda some: computed.extend(range(some.start, some.stop)), 7, mask)
-    assert sorted(computed) == [e for e in range(7) if e not in (left_out or [])]
+    mask = None if left_out is None else [str(e) in left_out for e in range(7)]
+    over_replicates(lambda some: computed.extend(range(7)[some]), 7, mask)
+    assert sorted(computed) == [e for e in range(7) if str(e) not in (left_out or "")]
 
 
 def test_what_fails_in_a_thread_is_raised() -> None:
