@@ -30,6 +30,7 @@ from torch import Tensor
 from fairall.config.checks import at_least, limited, open_unit, positive, positive_share
 from fairall.config.choices import targets
 from fairall.data.people import Decided
+from fairall.errors import FairAllError
 from fairall.models.estimators import SEEDS, estimator_of, fitted, log_odds, logistic
 from fairall.models.learner import Setting
 from fairall.models.logistic import linear
@@ -80,6 +81,9 @@ class AcceptedOnly(Refitted):
     Attributes:
         mean: of the inputs among the people seen, float64, shape (E, F).
         scale: their standard deviations.
+
+    Raises:
+        FairAllError: where the classifier has no `predict_proba`; and as `estimator_of`.
     """
 
     remembered = "all"
@@ -92,6 +96,8 @@ class AcceptedOnly(Refitted):
     def __init__(self, config: EstimatorConfig, setting: Setting) -> None:
         node = config.estimator
         model = estimator_of(node, "model.estimator") if node else logistic(config.linear_c)
+        if not hasattr(model, "predict_proba"):
+            raise FairAllError(f"model.estimator: {type(model).__name__} has no predict_proba to decide by")
         # Types of scikit-learn are known one by one.
         trusted = {name.partition(".")[0] for name in targets(node)} - {"sklearn", "fairall"}
         super().__init__(config, setting, [model], trusted)
