@@ -17,6 +17,7 @@ from tests.models.rivals.test_rivals import built
 
 STREAMS = SeedStreams([0, 1], "any")
 FOREST = {"_target_": "sklearn.ensemble.RandomForestClassifier", "n_estimators": 5, "max_depth": 3}
+NEIGHBOURS = {"_target_": "sklearn.neighbors.KNeighborsClassifier"}
 INFERENCE = "accepted_only reweighting parcelling fuzzy_augmentation heckman basl".split()
 METHODS = [
     ("stacked", {}),
@@ -120,3 +121,11 @@ def test_a_label_of_weight_two_counts_twice(method: str, keys: dict[str, Any]) -
         odds_of(learner, given)
         linear.append(learner.of_classifiers(NEW.x, NEW.s)[..., 0])
     torch.testing.assert_close(*linear, rtol=1e-3, atol=1e-3)
+
+
+def test_people_of_weight_0_are_left_out() -> None:
+    people, weight = swayed(60, 0), (torch.arange(60) < 40).float().expand(2, -1)
+    learner = built("accepted_only", [0, 1], estimator=NEIGHBOURS)  # which takes no weights that differ
+    odds_of(learner, replace(people, weight=weight))
+    n = [one.n_samples_fit_ for one in learner.fitted.read()]
+    assert n == people.accepted[:, :40].sum(-1).tolist()

@@ -133,7 +133,8 @@ def test_basl_labels_rejected_people_between_the_quantiles_of_similarity() -> No
 
 
 def test_basl_goes_on_with_the_first_bounds_until_nobody_is_beyond_them() -> None:
-    added = [len(inferred("basl", people(900), iterations=most, sample=1.0).x) for most in (1, 3, 1000)]
+    keys = {"sample": 1.0, "similar": [0.0, 1.0]}
+    added = [len(inferred("basl", people(900), iterations=most, **keys).x) for most in (1, 3, 1000)]
     assert added[0] < added[1] <= added[2] < 900
     everybody = people(900)
     two = everybody.rows(np.append(np.flatnonzero(everybody.known), np.flatnonzero(~everybody.known)[:2]))
