@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 MOST_FAULTS = 10  # told at once
+MOST_SHOWN = 500  # characters of what code of others raises
 
 
 class FairAllError(Exception):
@@ -58,6 +59,20 @@ def needing(package: str, what: str) -> Iterator[None]:
         if (error.name or "").partition(".")[0] != package:
             raise
         raise FairAllError(f"{what}: needs {package}; install it with: pip install {package}") from error
+
+
+@contextmanager
+def one_line(what: str) -> Iterator[None]:
+    """A block that runs code of others, which may raise anything.
+
+    Raises:
+        FairAllError: with `what`, which says what is not possible, and the reason, for any error.
+    """
+    try:
+        yield
+    except Exception as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:MOST_SHOWN]
+        raise FairAllError(f"{what} ({reason})") from error
 
 
 def count(n: int, thing: str, things: str | None = None) -> str:

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import weakref
 from abc import abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, cast
+from itertools import chain
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
-from torch import Tensor, nn
-from typing_extensions import override
+from torch import Tensor
 
 from fairall.config.checks import one_of, positive
 from fairall.config.schema import ModelConfig, NetInputs
 from fairall.data.features import FeatureInputs
 from fairall.data.people import Decided
-from fairall.models.estimators import SEEDS, Fitted
+from fairall.models.estimators import SEEDS, Fitted, fitted, log_odds
 from fairall.models.learner import DECISIONS, DecisionRule, Learner, Setting
 from fairall.models.memory import Memory
 from fairall.runtime.randomness import SeedStreams
 
-RECENT = (
-    4  # groups of people whose estimates are kept: applicants, evaluated people and their counterfactuals
-)
+# Groups of people whose estimates are kept: applicants, evaluated people and their counterfactuals.
+RECENT = 4
+
+# N people to fit to: inputs (N, F) of each of K classifiers, labels in [0, 1] and weights, shapes (N,).
+Labelled = tuple[list[np.ndarray], np.ndarray, np.ndarray]
 
 
 @dataclass
@@ -37,13 +38,18 @@ class RefittedConfig(ModelConfig):
 
 
 class Refitted(Learner):
-    """A method of `fit` and `given`; accepts with p = p(ỹ = 1 | x, s), or where p is at least the cost.
+    """A method of `table` and `given`; accepts with p = p(ỹ = 1 | x, s), or where p is at least the cost.
+
+    Args:
+        config: of the method.
+        setting: the problem that it learns in.
+        models: the K classifiers, unfitted.
+        trusted: packages whose types their archives may have, see `Fitted`.
 
     Attributes:
         memory: of people seen.
         inputs: of the classifiers.
-        fitted: classifiers of each replicate.
-        n_models: number K of these.
+        fitted: the classifiers of the first replicate, then those of the second, and so on.
         streams: random numbers of fits.
         n_seen: number of people seen, shape ().
         n_fitted: number of people seen before the last fit, shape ().
@@ -55,46 +61,44 @@ class Refitted(Learner):
     net_inputs = NetInputs.one_hot
     config: RefittedConfig
     remembered: ClassVar[Literal["accepted", "all"]] = "accepted"
-    n_models: int = 1
     n_seen: Tensor
     n_fitted: Tensor
 
-    def __init__(self, config: RefittedConfig, setting: Setting, trusted: Collection[str] = ()) -> None:
+    def __init__(
+        self, config: RefittedConfig, setting: Setting, models: list[Any], trusted: Collection[str] = ()
+    ) -> None:
         super().__init__(config, setting)
         drawn = config.decision == "sample"
         self.rule = DecisionRule(setting.cost, drawn, None if drawn else setting.amounts)
         self.memory = Memory(self.remembered)
         self.inputs = FeatureInputs(setting.schema.seen_as(NetInputs.one_hot))
-        self.fitted = nn.ModuleList(Fitted(self.n_models, trusted) for _ in setting.seeds)
+        self.models = models
+        self.fitted = Fitted(len(models) * len(setting.seeds), trusted)
         self.streams = SeedStreams(setting.seeds, "refits")
-        self.register_buffer("n_seen", torch.zeros((), dtype=torch.long))
-        self.register_buffer("n_fitted", torch.zeros((), dtype=torch.long))
-        self._recent, self._readable = Recent(), set[type]()
+        for name in ("n_seen", "n_fitted"):
+            self.register_buffer(name, torch.zeros((), dtype=torch.long))
 
     @abstractmethod
-    def fit(self, e: int, seen: Decided, seed: int) -> list[Any]:
-        """The K classifiers of replicate e, fitted to the people in memory, fields (n, ...).
+    def table(self, e: int, seen: Decided, seed: int) -> Labelled:
+        """What the classifiers of replicate e are fitted to.
 
-        A seed for random numbers is given.
+        Args:
+            e: number of the replicate.
+            seen: the people in its memory, fields (n, ...).
+            seed: of random numbers.
         """
 
     @abstractmethod
     def given(self, e: int, x: Tensor, s: Tensor) -> list[np.ndarray]:
-        """Inputs of each of the K classifiers of replicate e for people x (B, D) and s (B,)."""
+        """Inputs (B, F) of each of the K classifiers of replicate e for people x (B, D) and s (B,)."""
 
-    @override
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         """Learn from the people of the warm-up in its first epoch."""
         if epoch == 0:
-            self.learn(decided)
+            Refitted.update(self, decided)
         return {}
 
-    @override
     def update(self, decided: Decided) -> None:
-        """Learn from the applicants of a time step."""
-        self.learn(decided)
-
-    def learn(self, decided: Decided) -> None:
         """Remember people, and fit anew if enough have come since the last fit."""
         self.memory.add(decided)
         self.n_seen += decided.s.shape[1]
@@ -105,16 +109,15 @@ class Refitted(Learner):
 
     def refit(self) -> None:
         """Fit anew to the people in `memory`."""
-        columns = {name: of for name, of in vars(self.memory.rows()).items() if of is not None}
+        columns, found = vars(self.memory.rows()), list[Any]()
         seeds = (self.streams.uniform(1).squeeze(-1) * SEEDS).long().tolist()
         with threadpool_limits(1):  # no number depends on the number of cores
-            for e, n in enumerate(self.memory.counts.tolist()):
+            for e, (n, seed) in enumerate(zip(self.memory.counts, seeds, strict=True)):
                 seen = Decided(**{name: of[e, :n] for name, of in columns.items()})
-                own, classifiers = cast(Fitted, self.fitted[e]), self.fit(e, seen, seeds[e])
-                own.keep(classifiers)
-                if not (kinds := set(map(type, classifiers))) <= self._readable:
-                    own.require_readable()
-                    self._readable |= kinds
+                inputs, *labelled = self.table(e, seen, seed)
+                for model, x in zip(self.models, inputs, strict=True):
+                    found.append(fitted(model, x, *labelled, cost=self.setting.cost, seed=seed))
+        self.fitted.keep(found)
 
     @torch.no_grad()
     def of_classifiers(self, x: Tensor, s: Tensor) -> Tensor:
@@ -122,16 +125,18 @@ class Refitted(Learner):
 
         Those of the people asked for last are kept: evaluated people are the same at every time step.
         """
-        changes = sum(cast(Fitted, own).changes for own in self.fitted)
-        return self._recent.of(self._of_classifiers, changes, x, s)
+        classifiers, known = self.fitted.read(), self.fitted.known
+        if not classifiers:  # before the first fit
+            return torch.zeros(*s.shape, len(self.models), dtype=torch.float64)
+        people = x.numpy().tobytes(), s.numpy().tobytes()
+        if people not in known:
+            given = chain.from_iterable(self.given(e, x[e], s[e]) for e in range(len(s)))
+            columns = np.array([*map(log_odds, classifiers, given)])
+            known[people] = columns.reshape(len(s), -1, s.shape[1]).swapaxes(1, 2).copy()
+            for old in [*known][:-RECENT]:
+                del known[old]
+        return torch.from_numpy(known[people])
 
-    def _of_classifiers(self, x: Tensor, s: Tensor) -> Tensor:
-        of_seeds = [
-            cast(Fitted, own).log_odds(self.given(e, x[e], s[e])) for e, own in enumerate(self.fitted)
-        ]
-        return torch.from_numpy(np.stack(of_seeds))
-
-    @override
     def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """Those of the only classifier, shape (E, B), float64; draws nothing."""
         return self.of_classifiers(x, s).squeeze(-1)
@@ -139,26 +144,3 @@ class Refitted(Learner):
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """p(ỹ = 1 | x, s), shape (E, B); draws nothing."""
         return self.log_odds(x, s, streams).sigmoid().to(x.dtype)
-
-
-class Recent:
-    """Values of the people asked for last."""
-
-    def __init__(self) -> None:
-        self._kept: list[tuple[weakref.ref[Tensor], int, Tensor, Tensor]] = []
-
-    def __reduce__(self) -> tuple[type[Recent], tuple[()]]:
-        """Copies begin with none: weak references cannot be pickled."""
-        return Recent, ()
-
-    def of(self, compute: Callable[[Tensor, Tensor], Tensor], changes: int, x: Tensor, s: Tensor) -> Tensor:
-        """The values of people x (E, B, D) and s (E, B).
-
-        They are computed unless the same x was asked for after as many `changes` of what computes them.
-        """
-        for known, before, of_s, values in self._kept:
-            if known() is x and before == changes and torch.equal(of_s, s):
-                return values
-        values = compute(x, s)
-        self._kept = [*self._kept, (weakref.ref(x), changes, s, values)][-RECENT:]
-        return values

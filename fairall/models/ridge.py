@@ -28,17 +28,13 @@ class Ridge(ClassifierMixin, BaseEstimator):
         self.standardises = standardises
 
     def fit(self, x: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to x (N, F), labels (N,), both present, and weights (N,), by default 1."""
+        """Fit to x (N, F), float64, labels (N,), both present, and weights (N,), by default 1."""
         self.classes_ = np.array([0, 1])
         fit = ridge if self.standardises else penalised
-        self.weights_ = fit(np.asarray(x, float), y, self.c, sample_weight)
+        self.weights_ = fit(x, y, self.c, sample_weight)
         return self
 
     def predict_proba(self, x: Any) -> np.ndarray:
         """Probabilities of both labels, shape (N, 2)."""
-        p = expit(linear(np.asarray(x, float), self.weights_))
+        p = expit(linear(x, self.weights_))
         return np.stack([1.0 - p, p], axis=1)
-
-    def predict(self, x: Any) -> np.ndarray:
-        """The likelier label, shape (N,)."""
-        return self.classes_[self.predict_proba(x).argmax(1)]

@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Collection
 from typing import Any
 
-from fairall.errors import FairAllError
+from fairall.errors import FairAllError, one_line
 
 MOST_PACKED, IN_ANY_CASE = 200, 2**26  # bytes of an archive's contents: for each of its own, and beside
 # What fitted estimators of scikit-learn consist of, beside the types that skops trusts by itself.
@@ -52,42 +52,39 @@ KNOWN_TYPES = frozenset(
 
 
 def archive_of(estimator: Any) -> bytes:
-    """An estimator as an archive of skops, with the same bytes for the same estimator."""
+    """An estimator as an archive of skops, with the same bytes for the same estimator.
+
+    Raises:
+        FairAllError: where skops cannot save it.
+    """
     import skops.io
 
-    try:
+    with one_line("a fitted classifier cannot be saved"):  # skops and classes of the user's raise many types
         dumped = skops.io.dumps(estimator)
-    except Exception as error:  # skops and classes of the user's may raise anything
-        raise FairAllError(
-            f"a fitted classifier cannot be saved ({type(error).__name__}: {error})"
-        ) from error
-    with zipfile.ZipFile(io.BytesIO(dumped)) as given:
-        contents = {name: given.read(name) for name in given.namelist()}
-    schema = json.loads(contents.pop("schema.json"))
-    names = dict[str, str]()
-    _renumber(schema, {}, names)
-    whole = {new: contents[old] for old, new in names.items()} | {"schema.json": json.dumps(schema)}
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for name, content in whole.items():
-            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
-    return packed.getvalue()
+    numbers, names = dict[int, int](), dict[str, str]()
 
+    def renumber(node: dict[str, Any]) -> dict[str, Any]:
+        """Replace addresses in memory by numbers in the order in which they come.
 
-def _renumber(node: Any, numbers: dict[int, int], names: dict[str, str]) -> None:
-    """Replace addresses in memory by numbers in the order in which they come.
-
-    Plain values get a number each, since whether two are the same object is chance.
-    """
-    if isinstance(node, dict):
+        Plain values get a number each, since whether two are the same object is chance.
+        """
         if "__id__" in node:
             address = -len(numbers) if node.get("__loader__") == "JsonNode" else node["__id__"]
             node["__id__"] = numbers.setdefault(address, len(numbers))
-        if isinstance(node.get("file"), str):
-            name = node["file"]
+        if isinstance(name := node.get("file"), str):
             node["file"] = names.setdefault(name, f"{len(names)}.{name.rpartition('.')[2]}")
-    for part in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
-        _renumber(part, numbers, names)
+        return node
+
+    packed = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(dumped)) as given,
+        zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+    ):
+        schema = json.loads(given.read("schema.json"), object_hook=renumber)
+        contents = {new: given.read(old) for old, new in names.items()}
+        for name, content in (contents | {"schema.json": json.dumps(schema)}).items():
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return packed.getvalue()
 
 
 def types_in(archive: bytes, trusted: Collection[str]) -> tuple[list[str], list[str]]:
@@ -114,17 +111,16 @@ def of_archive(archive: bytes, trusted: Collection[str]) -> Any:
     """
     import skops.io
 
-    try:
+    with one_line(
+        "a saved classifier is damaged: run it anew"
+    ):  # skops raises many types for damaged archives
         with zipfile.ZipFile(io.BytesIO(archive)) as packed:
-            if sum(one.file_size for one in packed.infolist()) > MOST_PACKED * len(archive) + IN_ANY_CASE:
-                raise FairAllError("a saved classifier is damaged: run it anew")
+            size = sum(one.file_size for one in packed.infolist())
+        if size > MOST_PACKED * len(archive) + IN_ANY_CASE:
+            raise ValueError(f"{size} bytes")
         asked, unknown = types_in(archive, trusted)
         if not unknown:
             return skops.io.loads(archive, trusted=asked)
-    except FairAllError:
-        raise
-    except Exception as error:  # skops raises many types for damaged archives
-        raise FairAllError(f"a saved classifier is damaged ({type(error).__name__}): run it anew") from error
     package = unknown[0].partition(".")[0]
     raise FairAllError(
         f"a saved classifier has the type {unknown[0]}, which could run code of {package}; if you trust who "

@@ -137,7 +137,9 @@ IMPOSSIBLE = {
     "accepted_only": "growth=0 linear_c=0",
     "reweighting": "least=0 least=1.1",
     "parcelling": "bands=0 uplift=0",
-    "basl": "sample=0 labelled=0 labelled=1 imbalance=0.5 iterations=0",
+    "basl": "sample=0 labelled=0 labelled=1 imbalance=0.5 iterations=0 similar=[0.5] similar=[0.9,0.1] "
+    "similar=[0,1.1]",
+    "stacked": "linear_c=[] linear_c=[0.1,-1] linear_c=[0] evidence=0 optimism=-1",
     "multiple_imputation": "members=1 members=30000000 updates=0",
     "explore_exploit": "fdr=0 exploit_fdr=0 exploit_power=-0.1 acceptance_gap=1.1 held_out=1 "
     "past_classifiers=1 past_classifiers=30000000 batch_size=0",

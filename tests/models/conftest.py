@@ -117,6 +117,19 @@ def decided_on(
     return Decided.reveal(everyone, propensity, accepted)
 
 
+def swayed(n: int, start: int, rate: float = 0.7, interaction: float = 0.0) -> Decided:
+    """People of two seeds with two features, whose label depends on the first and s, or on a product.
+
+    The first feature sways acceptance.
+    """
+    draw = torch.Generator().manual_seed(start)
+    x, s = torch.randn(2, n, 2, generator=draw), 2.0 * (torch.rand(2, n, generator=draw) < 0.6) - 1.0
+    odds = (1.0 - interaction) * (x[..., 0] + 0.5 * s) + 4.0 * interaction * x.prod(-1)
+    label = (torch.rand(2, n, generator=draw) < odds.sigmoid()).float()
+    p = (torch.tensor(rate).logit() + 0.5 * x[..., 0]).sigmoid()
+    return Decided.reveal(People(x, s, label), p, torch.rand(2, n, generator=draw) < p)
+
+
 def nobody_of(batch: Decided) -> Decided:
     """The same people, all rejected."""
     nothing = torch.zeros_like(batch.label)

@@ -33,7 +33,7 @@ from fairall.policy import Policy
 from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Cache, Checkpoint
 from tests.conftest import LOANS, as_saved
-from tests.models.conftest import propensities, same, someone, taught
+from tests.models.conftest import propensities, same, someone, stacked, taught
 
 Start = Callable[..., Training]
 FILES = choices()["model"]
@@ -98,6 +98,8 @@ VARIANTS = [
     "model=multiple_imputation model.odds_ratio=2",
     *(f"model=consequential model.policy={policy}" for policy in ("semi_logistic", "threshold")),
     "model=consequential model.data=recent",
+    "model=fuzzy_augmentation model.imputations=3",
+    "model=basl model.estimator={_target_:sklearn.ensemble.RandomForestClassifier,n_estimators:5}",
 ]
 
 
@@ -154,17 +156,13 @@ def crowd_of(training: Training) -> People:
     return training.data.train.rows(torch.arange(60))
 
 
-def scores(learner: Learner, people: People) -> torch.Tensor:
-    x, s = (of.expand(len(learner.setting.seeds), *of.shape) for of in (people.x, people.s))
-    return learner.score(x, s, SeedStreams(learner.setting.seeds, "scores"))
-
-
 def test_training_continues_from_a_checkpoint_to_the_last_bit(make: Start) -> None:
     trainings = [make(), make()]
     (first, second), crowd = (training.learner for training in trainings), crowd_of(trainings[0])
-    untaught = scores(first, crowd)
+    given = *stacked(crowd), SeedStreams([0, 1], "scores")
+    untaught = first.score(*given)
     saved = as_saved(taught(first, crowd, range(3)).training_state())
-    assert torch.equal(untaught, scores(first, crowd)) != first.learns
+    assert torch.equal(untaught, first.score(*given)) != first.learns
     second.load_training_state(saved)
     assert same(second.training_state(), saved)
     for learner in (first, second):
@@ -210,13 +208,18 @@ def test_a_saved_policy_decides_on_each_person_alone_and_draws_as_its_rule_says(
         policy.encoded_propensity(crowd.x[few], crowd.s[few]), everybody[:, few], rtol=1e-5
     )
     assert learner.rule.drawn or {*everybody.flat} <= {0.0, 1.0}
-    given = crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1)
+    given = stacked(crowd)
     methods = learner.score, learner.propensity, learner.log_odds, learner.margin
     values = [of(*given, SeedStreams([0, 1], "any")) for of in methods]
     assert all(value.shape == (2, len(crowd)) and value.isfinite().all() for value in values)
     assert all(0 <= value.min() <= value.max() <= 1 for value in values[:2])
-    assert same(learner.training_state(), before), "to score leaves the learner as it is"
-    decided = learner.explore(*given, values[1], SeedStreams([0, 1], "u").uniform(len(crowd)))
+    uniform = SeedStreams([0, 1], "u").uniform(len(crowd))
+    decided, again = (learner.explore(*given, values[1], uniform) for _ in range(2))
+    assert torch.equal(decided, again)
+    assert same(learner.training_state(), before), "to score or explore leaves the learner as it is"
+    assert ((decided >= values[1]) & (decided <= 1)).all()
+    explores = type(learner).explore is not Learner.explore and not isinstance(learner, FairThresholds)
+    assert (decided > values[1]).any() == explores
     between = ((decided > 0) & (decided < 1)).any()
     draws = learner.rule.drawn or isinstance(learner, Plot | ExploreExploit)
     assert draws == between or isinstance(learner, FairThresholds | FixedPolicy)
@@ -259,16 +262,14 @@ def test_methods_that_messages_name_are_the_ones() -> None:
 
 @pytest.mark.parametrize("name", [name for name, of in CLASSES.items() if of.weighs_labels])
 def test_a_label_of_weight_0_teaches_nothing(name: str, start: Start) -> None:
-    learners = [start(f"model={name}").learner for _ in range(3)]
-    decided = someone(start().data.train, 0, [0, 1])
+    decided, states = someone(start().data.train, 0, [0, 1]), []
     weight = torch.arange(16.0).remainder(2).expand(2, -1)
     flipped = torch.where((weight == 0) & decided.accepted, 1.0 - decided.label, decided.label)
-    given = (decided.label, weight), (flipped, weight), (flipped, torch.ones(2, 16))
-    for learner, (label, own) in zip(learners, given, strict=True):
+    for label, own in (decided.label, weight), (flipped, weight), (flipped, torch.ones(2, 16)):
+        learner = start(f"model={name}").learner
         learner.warm_up_epoch(replace(decided, label=label, weight=own), 0)
-    first, second, third = (learner.state_dict() for learner in learners)
-    assert same(first, second)
-    assert not same(first, third)
+        states.append(learner.state_dict())
+    assert [same(states[0], other) for other in states[1:]] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -300,16 +301,19 @@ def test_amounts_a_hundred_times_as_great_change_no_decision(
             for name in sorted(REMEMBERING - NO_ESTIMATE)
             for rule in ("demographic_parity", "equal_opportunity")
         ),
-        "model=dcem",
-        "model=consequential model.protected_as_feature=false",
+        *(
+            f"model={name} model.protected_as_feature={sees}"
+            for name in ("dcem", "consequential")
+            for sees in (False, True)
+        ),
     ],
 )
 def test_who_does_not_see_s_decides_without_it(words: str, finish: Start) -> None:
     training = finish(*words.split())
     people, streams = training.data.test, SeedStreams([0, 1], "any")
-    x, s = people.x.expand(2, -1, -1), people.s.expand(2, -1)
+    x, s = stacked(people)
     for of in (training.learner.score, training.learner.log_odds, training.learner.margin):
-        assert torch.equal(of(x, s, streams), of(x, -s, streams))
+        assert torch.equal(of(x, s, streams), of(x, -s, streams)) == ("feature=True" not in words)
 
 
 # Every rule of a run

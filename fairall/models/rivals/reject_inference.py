@@ -21,65 +21,47 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 from scipy.optimize import minimize
 from scipy.special import expit, log_ndtr
 from torch import Tensor
-from typing_extensions import override
 
 from fairall.config.checks import at_least, limited, open_unit, positive, positive_share
+from fairall.config.choices import targets
 from fairall.data.people import Decided
-from fairall.models.estimators import (
-    SEEDS,
-    estimator_of,
-    fitted,
-    log_odds,
-    logistic,
-    packages,
-)
+from fairall.errors import FairAllError
+from fairall.models.estimators import SEEDS, estimator_of, fitted, log_odds, logistic
 from fairall.models.learner import Setting
-from fairall.models.refitted import Refitted, RefittedConfig
+from fairall.models.logistic import linear
+from fairall.models.refitted import Labelled, Refitted, RefittedConfig
 
 TREES = 100  # of an isolation forest
 EXACT = 1e-6  # of the gradient of the mean loss of a probit
 
 
 class Table(NamedTuple):
-    """N people to fit a classifier to.
+    """N people to fit a classifier to, or all who were seen.
 
     Attributes:
         x: inputs, s among them, mean 0 and standard deviation 1 among all seen, shape (N, F).
-        label: in [0, 1], shape (N,).
+        label: in [0, 1], shape (N,); 0 where it is unknown.
         weight: not negative, shape (N,).
+        known: whose label is known, since they were accepted, shape (N,), bool.
     """
 
     x: np.ndarray
     label: np.ndarray
     weight: np.ndarray
+    known: np.ndarray
 
-
-@dataclass(frozen=True)
-class Seen:
-    """N people seen by a replicate, some of them rejected, and both labels among the accepted.
-
-    Attributes:
-        everybody: the label is 0 where it is unknown.
-        accepted: the decisions, shape (N,), bool.
-        seed: of random numbers.
-    """
-
-    everybody: Table
-    accepted: np.ndarray
-    seed: int
-
-    @property
-    def known(self) -> Table:
-        """The accepted."""
-        return Table(*(column[self.accepted] for column in self.everybody))
+    def rows(self, which: np.ndarray) -> Table:
+        """The people at these places, or of this mask."""
+        return Table(*(column[which] for column in self))
 
     def imputed(self, label: np.ndarray) -> Table:
-        """Everybody, the rejected with these labels, shape (N,)."""
-        return self.everybody._replace(label=np.where(self.accepted, self.everybody.label, label))
+        """The same people, and labels (N,) of those whose label is not known."""
+        return self._replace(label=np.where(self.known, self.label, label))
 
 
 @dataclass
@@ -94,12 +76,14 @@ class AcceptedOnly(Refitted):
     """A classifier of the accepted people so far.
 
     It ignores rejected people, and is what the other methods are compared with. These derive from it and
-    override `table`.
+    override `inferred`.
 
     Attributes:
-        model: the classifier, unfitted.
         mean: of the inputs among the people seen, float64, shape (E, F).
         scale: their standard deviations.
+
+    Raises:
+        FairAllError: where the classifier has no `predict_proba`; and as `estimator_of`.
     """
 
     remembered = "all"
@@ -110,39 +94,47 @@ class AcceptedOnly(Refitted):
     scale: Tensor
 
     def __init__(self, config: EstimatorConfig, setting: Setting) -> None:
-        node, n_seeds = config.estimator, len(setting.seeds)
-        super().__init__(config, setting, packages(node))
-        self.model = estimator_of(node, "model.estimator") if node else logistic(config.linear_c)
-        shape = n_seeds, self.inputs.size_with_s
-        self.register_buffer("mean", torch.zeros(shape, dtype=torch.float64))
-        self.register_buffer("scale", torch.ones(shape, dtype=torch.float64))
+        node = config.estimator
+        model = estimator_of(node, "model.estimator") if node else logistic(config.linear_c)
+        if not hasattr(model, "predict_proba"):
+            raise FairAllError(f"model.estimator: {type(model).__name__} has no predict_proba to decide by")
+        # Types of scikit-learn are known one by one.
+        trusted = {name.partition(".")[0] for name in targets(node)} - {"sklearn", "fairall"}
+        super().__init__(config, setting, [model], trusted)
+        shape = len(setting.seeds), self.inputs.size_with_s
+        for name, value in (("mean", 0.0), ("scale", 1.0)):
+            self.register_buffer(name, torch.full(shape, value, dtype=torch.float64))
 
-    @override
-    def fit(self, e: int, seen: Decided, seed: int) -> list[Any]:
-        inputs, one = self.inputs.with_s(seen.x, seen.s).double(), torch.ones((), dtype=torch.float64)
+    def table(self, e: int, seen: Decided, seed: int) -> Labelled:
+        """Those of `inferred`, where people were rejected and labels differ; without those of weight 0."""
+        inputs = self.inputs.with_s(seen.x, seen.s).double()
         self.mean[e] = inputs.mean(0)
-        self.scale[e] = torch.where((inputs == inputs[0]).all(0), one, inputs.std(0, correction=0))
-        weight = torch.ones_like(seen.label) if seen.weight is None else seen.weight
-        columns = (inputs - self.mean[e]) / self.scale[e], seen.label.double(), weight.double()
-        people = Seen(Table(*(column.numpy() for column in columns)), seen.accepted.numpy(), seed)
-        table = people.known
-        if not people.accepted.all() and 0.0 < table.label.sum() < len(table.label):
-            table = self.table(people)
-        else:
-            table = table._replace(x=np.pad(table.x, ((0, 0), (0, self.further))))
-        used = Table(*(column[table.weight > 0] for column in table))
-        return [fitted(self.model, *used, cost=self.setting.cost, seed=seed)]
+        self.scale[e] = torch.where((inputs == inputs[0]).all(0), 1.0, inputs.std(0, correction=0))
+        weight = seen.weighted(torch.ones_like(seen.label)).double().numpy()
+        (x,), label = self.given(e, seen.x, seen.s), seen.label.double().numpy()
+        everybody = Table(x, label, weight, seen.accepted.clone().numpy())
+        used = accepted = everybody.rows(everybody.known)
+        if len(accepted.x) < len(x) and 0.0 < accepted.label.sum() < len(accepted.x):
+            used = self.inferred(everybody, accepted, seed)
+        used = used.rows(used.weight > 0)
+        return [used.x], used.label, used.weight
 
-    def table(self, seen: Seen) -> Table:
-        """The people whom the classifier is fitted to; those of weight 0 are left out."""
-        return seen.known
+    def inferred(self, everybody: Table, accepted: Table, seed: int) -> Table:
+        """The people whom the classifier is fitted to.
 
-    def odds(self, of: Table, seen: Seen) -> np.ndarray:
-        """Log odds of everybody seen by the classifier of a table, shape (N,)."""
-        return log_odds(fitted(self.model, *of, seed=seen.seed), seen.everybody.x)
+        Args:
+            everybody: who was seen, some of them rejected; to be changed at will, as the next.
+            accepted: those of them with a label, of which there are both.
+            seed: of random numbers.
+        """
+        return accepted
 
-    @override
+    def odds(self, of: Table, asked: Table, seed: int) -> np.ndarray:
+        """Log odds of all who are asked for by the classifier of a table, shape (N,)."""
+        return log_odds(fitted(self.models[0], *of[:3], seed=seed), asked.x)
+
     def given(self, e: int, x: Tensor, s: Tensor) -> list[np.ndarray]:
+        """Inputs (B, F) of which people seen have mean 0 and standard deviation 1, and `further` zeros."""
         columns = (self.inputs.with_s(x, s).double() - self.mean[e]) / self.scale[e]
         return [np.pad(columns.numpy(), ((0, 0), (0, self.further)))]
 
@@ -160,12 +152,13 @@ class Reweighting(AcceptedOnly):
     config: ReweightingConfig
     config_type = ReweightingConfig
 
-    @override
-    def table(self, seen: Seen) -> Table:
-        p = expit(self.odds(seen.everybody._replace(label=seen.accepted.astype(float)), seen))
-        weight = seen.known.weight / np.maximum(p[seen.accepted], self.config.least)
+    def inferred(self, everybody: Table, accepted: Table, seed: int) -> Table:
+        """The accepted with their new weights, whose sum is the old one."""
+        decisions = everybody._replace(label=everybody.known.astype(float))
+        p = expit(self.odds(decisions, everybody, seed))[everybody.known]
+        weight = accepted.weight / np.maximum(p, self.config.least)
         # The sum of weights is as without them, so that a penalty is as strong.
-        return seen.known._replace(weight=weight * (seen.known.weight.sum() / weight.sum()))
+        return accepted._replace(weight=weight * (accepted.weight.sum() / weight.sum()))
 
 
 @dataclass
@@ -185,18 +178,17 @@ class Parcelling(AcceptedOnly):
     config: ParcellingConfig
     config_type = ParcellingConfig
 
-    @override
-    def table(self, seen: Seen) -> Table:
-        risk = 1.0 - expit(self.odds(seen.known, seen))
+    def inferred(self, everybody: Table, accepted: Table, seed: int) -> Table:
+        """Everybody, the rejected with labels between 0 and 1."""
+        risk = 1.0 - expit(self.odds(accepted, everybody, seed))
         inner = np.linspace(0.0, 1.0, self.config.bands + 1)
-        bounds = np.unique(np.quantile(risk[seen.accepted], inner))[1:-1]
+        bounds = np.unique(np.quantile(risk[everybody.known], inner))[1:-1]
         band = np.searchsorted(bounds, risk, side="right")
-        _, label, weight = seen.known
-        known, bad = band[seen.accepted], 1.0 - label
-        people, bads = (np.bincount(known, of, len(bounds) + 1) for of in (weight, weight * bad))
-        average = np.average(bad, weights=weight)
-        rate = np.divide(bads, people, out=np.full(len(people), average), where=people > 0)
-        return seen.imputed(1.0 - np.minimum(self.config.uplift * rate[band], 1.0))
+        people = pd.DataFrame({"bad": (1.0 - accepted.label) * accepted.weight, "all": accepted.weight})
+        sums = people.groupby(band[everybody.known]).sum()
+        # A band without accepted people has the rate of all.
+        rate = (sums["bad"] / sums["all"]).reindex(band).fillna(people["bad"].sum() / people["all"].sum())
+        return everybody.imputed(1.0 - np.minimum(self.config.uplift * rate.to_numpy(), 1.0))
 
 
 @dataclass
@@ -218,35 +210,34 @@ class FuzzyAugmentation(AcceptedOnly):
     config: FuzzyAugmentationConfig
     config_type = FuzzyAugmentationConfig
 
-    @override
-    def table(self, seen: Seen) -> Table:
-        p, n = expit(self.odds(seen.known, seen)), self.config.imputations
+    def inferred(self, everybody: Table, accepted: Table, seed: int) -> Table:
+        """Everybody, once with labels between 0 and 1 or in copies with labels that are drawn."""
+        p, n = expit(self.odds(accepted, everybody, seed)), self.config.imputations
         if n is None:
-            return seen.imputed(p)
-        drawn = np.random.default_rng(seen.seed).random((n, len(p))) < p
-        copies = [seen.imputed(labels.astype(float)) for labels in drawn]
-        x, label, weight = (np.concatenate(column) for column in zip(*copies, strict=True))
-        return Table(x, label, weight / n)
+            return everybody.imputed(p)
+        drawn = np.random.default_rng(seed).random((n, len(p))) < p
+        copies = everybody.rows(np.tile(np.arange(len(p)), n))
+        return copies.imputed(drawn.ravel())._replace(weight=copies.weight / n)
 
 
 class Heckman(AcceptedOnly):
     """The accepted, with the inverse Mills ratio of a probit of the decisions as one more input.
 
-    The ratio λ(z) = φ(z)/Φ(z) is the mean of the standard normal error of the decision, given acceptance at
-    the probit's index z. Its weight stands for the correlation of that error with the one of the label.
-    Predictions are for everybody, accepted or not, and have λ = 0.
+    The ratio φ(z)/Φ(z) is the mean of the standard normal error of the decision, given acceptance at the
+    probit's index z. Its weight stands for the correlation of that error with the one of the label.
+    Predictions are for everybody, accepted or not, and have the ratio 0.
     """
 
     further = 1
 
-    @override
-    def table(self, seen: Seen) -> Table:
-        x, known = seen.everybody.x, seen.known
-        weights = probit(x, seen.accepted, self.config.linear_c)
-        index = known.x @ weights[:-1] + weights[-1]
+    def inferred(self, everybody: Table, accepted: Table, seed: int) -> Table:
+        """The accepted with the ratio in the last column."""
+        weights = probit(everybody.x[:, :-1], everybody.known, self.config.linear_c)
+        index = linear(accepted.x[:, :-1], weights)
         ratio = np.exp(-(index**2) / 2 - math.log(2 * math.pi) / 2 - log_ndtr(index))
-        # Not centred: the intercept is that of λ = 0.
-        return known._replace(x=np.column_stack([known.x, ratio / (ratio.std() or 1.0)]))
+        # Not centred: the intercept is that of a ratio of 0.
+        accepted.x[:, -1] = ratio / (ratio.std() or 1.0)
+        return accepted
 
 
 @dataclass
@@ -275,37 +266,34 @@ class Basl(AcceptedOnly):
     config: BaslConfig
     config_type = BaslConfig
 
-    @override
-    def table(self, seen: Seen) -> Table:
-        label, labelled = seen.everybody.label.copy(), seen.accepted.copy()
-        random = np.random.default_rng(seen.seed)
-        left = self.filtered(seen, int(random.integers(SEEDS)))
-        shares = self.config.labelled, self.config.labelled / self.config.imbalance  # of bad and good
-        low, high = math.nan, math.nan
-        for iteration in range(self.config.iterations):
-            asked = random.permutation(left)[: math.ceil(self.config.sample * len(left))]
-            of = Table(*(column[labelled] for column in seen.everybody._replace(label=label)))
-            odds = self.odds(of, seen)[asked]
-            if iteration == 0:
-                low, high = np.quantile(odds, [shares[0], 1.0 - shares[1]])
-            order, (bads, goods) = odds.argsort(), (math.ceil(share * len(asked)) for share in shares)
-            bad, good = order[:bads], order[len(order) - goods :]
-            bad, good = asked[bad[odds[bad] <= low]], asked[good[odds[good] >= high]]
-            label[bad], label[good] = 0.0, 1.0
-            labelled[bad] = labelled[good] = True
-            left = left[~labelled[left]]
-            if not len(bad) + len(good) or not len(left):
-                break
-        return seen.everybody._replace(label=label, weight=labelled * seen.everybody.weight)
-
-    def filtered(self, seen: Seen, seed: int) -> np.ndarray:
-        """Rows of the rejected whose similarity to the accepted is between the quantiles `similar`."""
+    def inferred(self, everybody: Table, accepted: Table, seed: int) -> Table:
+        """The accepted, and those who were labelled."""
         from sklearn.ensemble import IsolationForest  # takes a second
 
-        forest = IsolationForest(n_estimators=TREES, random_state=seed)
-        similarity = forest.fit(seen.known.x).score_samples(seen.everybody.x[~seen.accepted])
+        random = np.random.default_rng(seed)
+        forest = IsolationForest(n_estimators=TREES, random_state=int(random.integers(SEEDS)))
+        rejected = np.flatnonzero(~everybody.known)
+        similarity = forest.fit(accepted.x).score_samples(everybody.x[rejected])
         least, most = np.quantile(similarity, self.config.similar)
-        return np.flatnonzero(~seen.accepted)[(similarity >= least) & (similarity <= most)]
+        left = rejected[(similarity >= least) & (similarity <= most)]
+        of_bad, of_good = self.config.labelled, self.config.labelled / self.config.imbalance
+        bounds: Any = None
+        n = 0
+        for _ in range(self.config.iterations):
+            if len(left) in (0, n):  # nobody was labelled
+                break
+            n = len(left)
+            asked = random.permutation(left)[: math.ceil(self.config.sample * n)]
+            odds = self.odds(everybody.rows(everybody.known), everybody, seed)[asked]
+            asked, odds = asked[odds.argsort()], np.sort(odds)
+            if bounds is None:
+                bounds = np.quantile(odds, [of_bad, 1.0 - of_good])
+            bad = asked[odds <= bounds[0]][: math.ceil(of_bad * len(odds))]
+            good = asked[odds >= bounds[1]][-math.ceil(of_good * len(odds)) :]
+            everybody.label[good] = 1.0  # and 0 of those who are bad, as before
+            everybody.known[bad] = everybody.known[good] = True
+            left = left[~everybody.known[left]]
+        return everybody.rows(everybody.known)
 
 
 def probit(x: np.ndarray, decision: np.ndarray, c: float) -> np.ndarray:
@@ -319,14 +307,15 @@ def probit(x: np.ndarray, decision: np.ndarray, c: float) -> np.ndarray:
     Returns:
         Shape (F + 1,), the intercept last.
     """
-    columns, sign = np.column_stack([x, np.ones(len(x))]), np.where(decision, 1.0, -1.0)
-    penalty = np.append(np.full(x.shape[1], 1.0 / (c * len(x))), 0.0)
+    columns = np.column_stack([x, np.ones(len(x))])
+    columns[~decision] *= -1.0
+    signed = torch.from_numpy(columns)
 
-    def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
-        margin = sign * (columns @ weights)
-        log_p = log_ndtr(margin)
-        slope = -sign * np.exp(-(margin**2) / 2 - math.log(2 * math.pi) / 2 - log_p)
-        return penalty @ weights**2 / 2 - log_p.mean(), columns.T @ slope / len(x) + penalty * weights
+    def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
+        weights = torch.tensor(at, requires_grad=True)
+        penalty = weights[:-1].square().sum() / (2 * c * len(x))
+        mean = penalty - torch.special.log_ndtr(signed @ weights).mean()
+        return mean.item(), torch.autograd.grad(mean, weights)[0].numpy()
 
     found = minimize(loss, np.zeros(columns.shape[1]), jac=True, method="L-BFGS-B", options={"gtol": EXACT})
     return np.asarray(found.x)

@@ -12,21 +12,19 @@ References:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
-from typing_extensions import override
 
 from fairall.config.checks import limited, not_negative, positive
 from fairall.config.schema import NetInputs
 from fairall.data.features import FeatureInputs
 from fairall.data.people import Decided
-from fairall.models.estimators import boosted_trees, fitted, logistic
+from fairall.models.estimators import boosted_trees, logistic
 from fairall.models.learner import Setting
-from fairall.models.refitted import Refitted, RefittedConfig
+from fairall.models.refitted import Labelled, Refitted, RefittedConfig
 from fairall.runtime.randomness import SeedStreams
 
 
@@ -55,7 +53,6 @@ class Stacked(Refitted):
     better from the few accepted.
 
     Attributes:
-        models: the classifiers, unfitted.
         evidence: Σ log p(label) by each classifier, shape (E, L + 1), float64; the trees are last.
         share: weights of the classifiers since the last fit, shape (E, L + 1), float64.
     """
@@ -66,45 +63,32 @@ class Stacked(Refitted):
     share: Tensor
 
     def __init__(self, config: StackedConfig, setting: Setting) -> None:
-        self.n_models = len(config.linear_c) + 1
-        super().__init__(config, setting)
-        self.models = [*(logistic(c, standardises=True) for c in config.linear_c), boosted_trees()]
+        models = [*(logistic(c, standardises=True) for c in config.linear_c), boosted_trees()]
+        super().__init__(config, setting, models)
         self.codes = FeatureInputs(setting.schema.seen_as(NetInputs.standardised))
-        self.register_buffer("evidence", torch.zeros(len(setting.seeds), self.n_models, dtype=torch.float64))
+        self.register_buffer("evidence", torch.zeros(len(setting.seeds), len(models), dtype=torch.float64))
         self.register_buffer("share", self.evidence.softmax(-1))
 
-    @override
     def update(self, decided: Decided) -> None:
         """Judge the classifiers by the labels of the applicants, and learn from these."""
-        logit = self.of_classifiers(decided.x, decided.s)
+        logit, known = self.of_classifiers(decided.x, decided.s), decided.accepted.double()
         label = decided.label.double().unsqueeze(-1).expand_as(logit)
-        loss = F.binary_cross_entropy_with_logits(logit, label, reduction="none")
-        loss = torch.where(decided.accepted.unsqueeze(-1), loss, 0.0).sum(1)
-        kept = torch.exp(-decided.accepted.sum(-1, keepdim=True).double() / self.config.evidence)
-        self.evidence.mul_(kept).sub_(loss)
-        self.learn(decided)
+        loss = F.binary_cross_entropy_with_logits(logit, label, known.unsqueeze(-1), reduction="none").sum(1)
+        self.evidence.mul_(torch.exp(-known.sum(-1, keepdim=True) / self.config.evidence)).sub_(loss)
+        super().update(decided)
+        if not self.unchanged:
+            self.share.copy_(self.evidence.softmax(-1))
 
-    @override
-    def refit(self) -> None:
-        """Fit all classifiers, and weigh them anew."""
-        super().refit()
-        self.share.copy_(self.evidence.softmax(-1))
+    def table(self, e: int, seen: Decided, seed: int) -> Labelled:
+        """The accepted, as all classifiers see them."""
+        weight = seen.weighted(torch.ones_like(seen.label))
+        return self.given(e, seen.x, seen.s), seen.label.numpy(), weight.numpy()
 
-    @override
-    def fit(self, e: int, seen: Decided, seed: int) -> list[Any]:
-        weight = None if seen.weight is None else seen.weight.numpy()
-        table, cost = (seen.label.numpy(), weight), self.setting.cost
-        return [
-            fitted(model, given, *table, cost=cost, seed=seed)
-            for model, given in zip(self.models, self.given(e, seen.x, seen.s), strict=True)
-        ]
-
-    @override
     def given(self, e: int, x: Tensor, s: Tensor) -> list[np.ndarray]:
+        """An indicator per category for linear models, and standardised codes for the trees, (B, F) each."""
         linear = self.inputs.with_s(x, s).double().numpy()
         return [linear] * len(self.config.linear_c) + [self.codes.with_s(x, s).numpy()]
 
-    @override
     def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """Those of the mixture, shape (E, B), float64; draws nothing."""
         logit, share = self.of_classifiers(x, s), self.share.unsqueeze(1)
