@@ -51,18 +51,6 @@ class FairReductionsConfig(ModelConfig):
     solve_every: int = at_least(1)
 
 
-class Found(NamedTuple):
-    """A randomised classifier: linear ones (E, C, D), each chosen with its probability (E, C)."""
-
-    classifiers: Tensor
-    probability: Tensor
-
-    def accepted(self, columns: Tensor) -> Tensor:
-        """Acceptance probabilities of people of given inputs (E, N, D), shape (E, N)."""
-        decides = (columns @ self.classifiers.mT > 0).to(columns.dtype)
-        return (decides @ self.probability.unsqueeze(-1)).squeeze(-1)
-
-
 class Problem(NamedTuple):
     """N people that policies are found on, with the loss and the gap of accepting each, shapes (E, N).
 
@@ -76,8 +64,8 @@ class Problem(NamedTuple):
     slack: float  # bound of the sum of gaps
     iterations: int  # of the exponentiated gradient
 
-    def cheapest(self, cost: Tensor) -> Found:
-        """A randomised linear classifier of least cost among those that respect the constraint.
+    def cheapest(self, cost: Tensor) -> Tensor:
+        """A randomised classifier of least cost among those that respect the constraint, as for `accepted`.
 
         The exponentiated gradient of Agarwal et al. (2018): the multipliers of the constraint and the best
         response to them, a weighted logistic regression, in turn. Of the classifiers found, and those that
@@ -112,9 +100,9 @@ class Problem(NamedTuple):
         accepts = classifiers @ columns.mT > 0
         costs, gaps = ((of.mT * accepts).sum(-1) for of in (cost, gap))
         pair, probability = best_mixture(costs, gaps, self.slack)
-        return Found(take(classifiers, pair), probability)
+        return torch.cat([take(classifiers, pair), probability.unsqueeze(-1)], dim=-1)
 
-    def distribution(self, rounds: int, mu: float, psi: float) -> Found:
+    def distribution(self, rounds: int, mu: float, psi: float) -> Tensor:
         """The distribution Q over fair policies, with the remaining weight on the policy of least loss.
 
         Coordinate descent (Agarwal et al. 2014, algorithm 2, for two actions): with q the smoothed
@@ -125,8 +113,8 @@ class Problem(NamedTuple):
         """
         columns, loss = self.columns, self.loss
         best = self.cheapest(loss)
-        least = (best.accepted(columns) * loss).sum(-1)
-        policies = [best] * (rounds + 1)
+        least = (accepted(best, columns) * loss).sum(-1)
+        policies = best.unsqueeze(1).repeat(1, rounds + 1, 1, 1)
         q = loss.new_zeros(len(loss), rounds + 1)
         b, pi = torch.zeros_like(q), loss.new_zeros(*loss.shape, rounds + 1)
         number = 0
@@ -134,19 +122,19 @@ class Problem(NamedTuple):
             accepts = (pi @ q.unsqueeze(-1)).squeeze(-1)
             yes, no = (smoothed(own, mu) for own in (accepts, q[:, :number].sum(-1, keepdim=True) - accepts))
             found = self.cheapest(loss / (psi * mu) - (1.0 / yes - 1.0 / no) / loss.shape[1])
-            own = found.accepted(columns)
+            own = accepted(found, columns)
             v, s = ((own / yes**k + (1.0 - own) / no**k).mean(-1) for k in (1, 2))
             regret = ((own * loss).sum(-1) - least).clamp(min=0.0) / (psi * mu)
             d = v - regret - 4.0
             if (d <= 0).all():
                 break
-            policies[number], pi[..., number], b[:, number] = found, own, regret
+            policies[:, number], pi[..., number], b[:, number] = found, own, regret
             q[:, number] = torch.where(d > 0, (v + d) / (2.0 * (1.0 - 2.0 * mu) * s), 0.0)
             number += 1
             q *= (4.0 / (q * (4.0 + b))[:, :number].sum(-1, keepdim=True)).clamp(max=1.0)
         q[:, number] = 1.0 - q[:, :number].sum(-1)
-        classifiers, probability = (torch.stack(parts, dim=1) for parts in zip(*policies, strict=True))
-        return Found(classifiers.flatten(1, 2), (probability * q.unsqueeze(-1)).flatten(1))
+        policies[..., -1] *= q.unsqueeze(-1)
+        return policies.flatten(1, 2)
 
 
 class FairReductions(Learner):
@@ -163,8 +151,8 @@ class FairReductions(Learner):
         first_people: T^(2α), the number of applicants who are all accepted.
         seen: applicants learned from, shape ().
         found: distributions found so far, shape ().
-        classifiers: linear, shape (E, C, inputs + 2); the last two columns are of s and the intercept.
-        probability: of each, shape (E, C).
+        policy: as for `accepted`, shape (E, C, inputs + 3); its columns are of the inputs, s, the intercept
+            and the probability.
     """
 
     config: FairReductionsConfig
@@ -173,8 +161,7 @@ class FairReductions(Learner):
     net_inputs = NetInputs.standardised
     seen: Tensor
     found: Tensor
-    classifiers: Tensor
-    probability: Tensor
+    policy: Tensor
 
     def __init__(self, config: FairReductionsConfig, setting: Setting) -> None:
         super().__init__(config, setting)
@@ -182,11 +169,9 @@ class FairReductions(Learner):
         self.memory = Memory("all")
         self.horizon = setting.schedule.time_steps * setting.schedule.applicants
         self.first_people = math.ceil(self.horizon ** (2.0 * config.alpha))
-        shape = len(setting.seeds), 2 * (config.rounds + 1)
-        for name in ("seen", "found"):
-            self.register_buffer(name, torch.tensor(0))
-        self.register_buffer("classifiers", torch.zeros(*shape, self.inputs.size_with_s + 1))
-        self.register_buffer("probability", torch.zeros(shape))
+        shape = len(setting.seeds), 2 * (config.rounds + 1), self.inputs.size_with_s + 2
+        for name, size in (("seen", ()), ("found", ()), ("policy", shape)):
+            self.register_buffer(name, torch.zeros(size))
 
     @property
     def smoothing(self) -> float:
@@ -213,8 +198,7 @@ class FairReductions(Learner):
         if step >= 0 and (step % every == 0 or (step < every and step & (step - 1) == 0)):
             self.found += 1
             psi = 4.0 * (math.e - 2.0) * math.log(max(self.horizon, 2))
-            found = self.problem().distribution(self.config.rounds, self.smoothing, psi)
-            self.classifiers, self.probability = found
+            self.policy = self.problem().distribution(self.config.rounds, self.smoothing, psi)
 
     def problem(self) -> Problem:
         """The people remembered, with losses and the constraint."""
@@ -235,12 +219,23 @@ class FairReductions(Learner):
         """(1 − 2μ_m)·Σ Q_π·π + μ_m, and 1 in the phase that accepts everybody, shape (E, B)."""
         if not self.found:
             return torch.ones_like(s)
-        accepted = Found(self.classifiers, self.probability).accepted(self.columns(x, s)).clamp(0.0, 1.0)
-        return smoothed(accepted, self.smoothing)
+        return smoothed(accepted(self.policy, self.columns(x, s)).clamp(0.0, 1.0), self.smoothing)
 
     def remember(self, decided: Decided, *, first: bool) -> None:
         """Remember people, who have a weight in the rates if they are of the phase that accepts everybody."""
         self.memory.add(replace(decided, weight=torch.full_like(decided.label, first)))
+
+
+def accepted(policy: Tensor, columns: Tensor) -> Tensor:
+    """Acceptance probabilities by a randomised classifier of people of given inputs, shape (E, N).
+
+    Args:
+        policy: linear classifiers and, in the last column, the probability that each is chosen with, shape
+            (E, C, D + 1).
+        columns: shape (E, N, D).
+    """
+    decides = (columns @ policy[..., :-1].mT > 0).to(columns.dtype)
+    return (decides @ policy[..., -1:]).squeeze(-1)
 
 
 def smoothed(probability: Tensor, mu: float) -> Tensor:

@@ -9,8 +9,8 @@ from torch import Tensor
 from fairall.data.people import Decided, People
 from fairall.models.rivals.fair_reductions import (
     FAIRNESS,
-    Found,
     Problem,
+    accepted,
     best_mixture,
     largest_deviation,
 )
@@ -32,9 +32,9 @@ def everybody(people: People) -> Decided:
     return Decided(x, s, torch.ones_like(s), s != 0, people.label.expand_as(s))
 
 
-def sums(problem: Problem, accepted: Tensor) -> tuple[Tensor, Tensor]:
+def sums(problem: Problem, pi: Tensor) -> tuple[Tensor, Tensor]:
     """The loss and the size of the gap of acceptance probabilities (E, N), shape (E,)."""
-    return (accepted * problem.loss).sum(-1), (accepted * problem.gap).sum(-1).abs()
+    return (pi * problem.loss).sum(-1), (pi * problem.gap).sum(-1).abs()
 
 
 @pytest.mark.parametrize("fairness", FAIRNESS)
@@ -81,7 +81,7 @@ def test_the_oracle_finds_the_best_fair_policy_of_few_kinds_of_people(slack: flo
     shares, s = torch.tensor([[1, 3, 6, 5, 3, 2]]) / 20, torch.tensor([[1.0] * 3 + [-1.0] * 3])
     columns = torch.stack([x.unsqueeze(0), s, torch.ones_like(s)], dim=-1)
     problem = Problem(columns, shares * (0.5 - worth), largest_deviation(shares, s), slack, 50)
-    loss, gap = sums(problem, problem.cheapest(problem.loss).accepted(columns))
+    loss, gap = sums(problem, accepted(problem.cheapest(problem.loss), columns))
     gaps = problem.gap[0].double().numpy()
     best = linprog(problem.loss[0].numpy(), [gaps, -gaps], [slack] * 2, bounds=(0, 1))
     assert loss.item() == pytest.approx(best.fun, abs=3e-3)
@@ -99,15 +99,15 @@ def test_the_distribution_explores_every_policy_and_its_regret_is_bounded() -> N
     gap = largest_deviation((torch.arange(600) < 200).float().expand(3, -1), s)
     columns = torch.stack([x, s, torch.ones_like(x)], dim=-1)
     problem = Problem(columns, loss, gap, 0.05, 30)
-    of_best = problem.cheapest(loss).accepted(columns)
+    of_best = accepted(problem.cheapest(loss), columns)
     least, _ = sums(problem, of_best)
     # Greater ψμ discounts regret less, and the distribution earns more where regret counts.
     found, small, large = (problem.distribution(8, mu, of) for of in (psi, 0.2, 200.0))
-    earlier, later = (sums(problem, of.accepted(columns))[0] for of in (small, large))
+    earlier, later = (sums(problem, accepted(of, columns))[0] for of in (small, large))
     assert (earlier < later).all()
-    torch.testing.assert_close(found.probability.sum(-1), torch.ones(3))
-    assert (found.probability > -1e-6).all()
-    pi = found.accepted(columns)
+    torch.testing.assert_close(found[..., -1].sum(-1), torch.ones(3))
+    assert (found[..., -1] > -1e-6).all()
+    pi = accepted(found, columns)
     assert (sums(problem, pi)[1] <= problem.slack + 1e-5).all()
     yes, no = (1 - 2 * mu) * pi + mu, (1 - 2 * mu) * (1 - pi) + mu
     middle, certain = (x > 0).float(), torch.ones_like(pi)
@@ -129,16 +129,16 @@ def test_everybody_is_accepted_until_the_first_are_known_and_then_nobody_surely(
     for step in range(9):  # with 32 applicants each
         pi, mu = learner.propensity(x, s, streams), learner.smoothing
         assert ((pi >= mu - 1e-6) & (pi <= 1 - mu + 1e-6)).all() if step > 1 else (pi == 1).all()
-        before = learner.classifiers
+        before = learner.policy
         learner.update(everybody(people(32)) if step < 2 else decided_on(people(32), 2))
-        solved.append(not torch.equal(before, learner.classifiers))
+        solved.append(not torch.equal(before, learner.policy))
         smoothing.append(learner.smoothing / learner.config.mu)
     # From the end of the phase on: 0, 1, 2, 3, 6.
     assert solved == [False, True, True, True, True, False, False, True, False]
     # Fewer than two earlier distributions count as two.
     assert smoothing == pytest.approx([1.0] * 4 + [(2 / 3) ** 0.5] * 3 + [(2 / 4) ** 0.5] * 2)
     assert (learner.problem().gap != 0).sum(-1).tolist() == [64, 64]
-    mixture = Found(learner.classifiers, learner.probability).accepted(learner.columns(x, s))
+    mixture = accepted(learner.policy, learner.columns(x, s))
     mu = learner.smoothing
     expected = (1 - 2 * mu) * mixture + mu
     torch.testing.assert_close(learner.score(x, s, streams), expected, rtol=0, atol=1e-5)
