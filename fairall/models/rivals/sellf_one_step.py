@@ -7,7 +7,6 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -43,17 +42,13 @@ class SellfOneStepConfig(RememberingConfig):
 
 
 class PastPolicies(PastNets):
-    """A uniform sample of all policies of each of the `seeds` (reservoir, Vitter 1985)."""
+    """A uniform sample of all policies of each seed (reservoir, Vitter 1985)."""
 
-    def __init__(self, net: ClassifierNet, most: int, seeds: Sequence[int]) -> None:
-        super().__init__(net, most)
-        self.streams = SeedStreams(seeds, "past policies")
-
-    def add(self, policy: ClassifierNet) -> None:
+    def add(self, policy: ClassifierNet, streams: SeedStreams) -> None:
         """Add a policy of every seed to the sample, in which it may replace another or be dropped."""
-        place = self.added.expand(len(self.streams))
+        place = self.added.expand(len(streams))
         if self.added >= len(self.nets):
-            place = (self.streams.uniform(1).squeeze(-1) * (self.added + 1)).long()
+            place = (streams.uniform(1).squeeze(-1) * (self.added + 1)).long()
         for number, net in enumerate(self.nets):
             for own, new in zip(net.parameters(), policy.parameters(), strict=True):
                 own[place == number] = new.detach()[place == number]
@@ -86,7 +81,8 @@ class SellfOneStep(Remembering):
         self.rule = DecisionRule()
         self.policy = self.net(config.policy_arch, SeedStreams(setting.seeds, "policy"))
         self.policy_optimiser = Adam(self.policy.parameters(), config.policy_learning_rate)
-        self.past = PastPolicies(self.policy, config.past_policies, setting.seeds)
+        self.past = PastPolicies(self.policy, config.past_policies)
+        self.past_streams = SeedStreams(setting.seeds, "past policies")
 
     @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
@@ -104,7 +100,7 @@ class SellfOneStep(Remembering):
 
         In the warm-up the predictor alone is trained.
         """
-        self.past.add(self.policy)
+        self.past.add(self.policy, self.past_streams)
         super().update(decided)
         batches = self.memory.minibatches(self.config.policy_updates, self.config.batch_size, self.streams)
         train_on(batches, self.policy_loss, self.policy_optimiser)

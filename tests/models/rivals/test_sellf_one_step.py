@@ -25,7 +25,7 @@ def test_losses_are_those_of_the_page_and_each_net_learns_by_its_own(fairness: s
     batch = Decided.reveal(people, torch.full_like(s, 0.6), accepted)
     past = [learner.net([8], SeedStreams(seeds, name)) for name in ("first", "second")]
     for net in past:
-        learner.past.add(net)
+        learner.past.add(net, learner.past_streams)
     none_accepts = torch.stack([1 - net.logit(x, s).sigmoid() for net in past]).prod(0)
     any_accepts = (1 - none_accepts).clamp(min=0.6).detach()
     pi, m = (net.logit(x, s).sigmoid() for net in (learner.policy, learner.classifier))
@@ -68,16 +68,16 @@ def test_weights_are_bounded_and_not_below_what_is_known_of_a_person(bound: floa
         batch = Decided.reveal(people, torch.full_like(people.s, propensity), people.s != 0)
         found = learner.inverse_any(batch).flatten().tolist()
         assert found == pytest.approx([min(1 / known, bound or 1 / known)] * 4, rel=1e-4)
-        learner.past.add(learner.policy)  # which accepts with probability σ(−16)
+        learner.past.add(learner.policy, learner.past_streams)  # which accepts with probability σ(−16)
 
 
 @pytest.mark.whole
 def test_past_policies_are_a_uniform_sample_of_all() -> None:
     learner = built("sellf_one_step", range(1500))
-    past, last = PastPolicies(learner.policy, 4, range(1500)), learner.policy.last
+    past, last = PastPolicies(learner.policy, 4), learner.policy.last
     for t in range(12):
         torch.nn.init.constant_(last.bias, t)  # by which the policy is known
-        past.add(learner.policy)
+        past.add(learner.policy, learner.past_streams)
     kept = torch.stack([net.last.bias.flatten() for net in past.nets])
     times = torch.stack([(kept == t).any(0) for t in range(12)]).float()
     assert (times.sum(0) == 4).all()
