@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -51,92 +50,6 @@ class FairReductionsConfig(ModelConfig):
     solve_every: int = at_least(1)
 
 
-class Problem(NamedTuple):
-    """N people that policies are found on, with the loss and the gap of accepting each, shapes (E, N).
-
-    Summed over the people whom a policy accepts, `loss` is an estimate of its loss per person, and `gap` is
-    the larger |rate_g − rate| of the two groups, with the sign of rate_{+1} − rate_{−1}.
-    """
-
-    columns: Tensor  # inputs of the linear classifiers, shape (E, N, D)
-    loss: Tensor
-    gap: Tensor
-    slack: float  # bound of the sum of gaps
-    iterations: int  # of the exponentiated gradient
-
-    def cheapest(self, cost: Tensor) -> Tensor:
-        """A randomised classifier of least cost among those that respect the constraint, as for `accepted`.
-
-        The exponentiated gradient of Agarwal et al. (2018): the multipliers of the constraint and the best
-        response to them, a weighted logistic regression, in turn. Of the classifiers found, and those that
-        accept everybody and nobody, the best mixture of two is returned; since there is one difference of
-        rates to bound, no mixture of more has a smaller cost.
-
-        The regressions minimise Σ_i |k_i|·log(1 + exp(sign(k_i)·f_i)), k the costs of acceptance plus
-        multipliers times constraint. All steps use one upper bound of the curvature (Böhning and Lindsay
-        1988), so that no step increases the sum.
-
-        `cost` is that of acceptance, shape (E, N), and may be negative.
-        """
-        columns, gap = self.columns, self.gap.unsqueeze(-1)
-        # The weights of a classification error, for which B is meant.
-        cost = (cost / cost.abs().sum(-1, keepdim=True).clamp(min=1e-12)).unsqueeze(-1)
-        # Inverse of an upper bound of all Hessians of the regressions, shape (E, D, D).
-        bound = 0.25 * (columns * (cost.abs() + LARGEST_MULTIPLIER * gap.abs())).mT @ columns
-        unit = torch.eye(columns.shape[-1])
-        step = torch.linalg.inv(bound + RIDGE * unit)
-        everybody = unit[-1:].expand(len(columns), 1, -1)
-        found, classifier, theta = [-everybody, everybody], 0.0 * everybody.mT, 0.0 * SIGNS
-        for iteration in range(self.iterations):
-            multiplier = LARGEST_MULTIPLIER * (theta.softmax(-1) * SIGNS).sum(-1, keepdim=True)
-            charge = cost + multiplier * gap
-            for _ in range(NEXT_STEPS if iteration else FIRST_STEPS):
-                slope = charge * torch.sigmoid(charge.sign() * (columns @ classifier))
-                classifier = classifier - step @ (columns.mT @ slope + RIDGE * classifier)
-            found.append(classifier.mT)
-            own = (gap * (columns @ classifier > 0)).sum(1, keepdim=True)
-            theta = theta + (own * SIGNS - self.slack * SIGNS.abs())
-        classifiers = torch.cat(found, dim=1)
-        accepts = classifiers @ columns.mT > 0
-        costs, gaps = ((of.mT * accepts).sum(-1) for of in (cost, gap))
-        pair, probability = best_mixture(costs, gaps, self.slack)
-        return torch.cat([take(classifiers, pair), probability.unsqueeze(-1)], dim=-1)
-
-    def distribution(self, rounds: int, mu: float, psi: float) -> Tensor:
-        """The distribution Q over fair policies, with the remaining weight on the policy of least loss.
-
-        Coordinate descent (Agarwal et al. 2014, algorithm 2, for two actions): with q the smoothed
-        probability of a decision under Q, V_π = mean of 1/q over the decisions of π, and
-        b_π = regret(π)/(ψμ), a policy with D_π = V_π − b_π − 4 > 0 is added until there is none, at most
-        `rounds`; ΣQ(4 + b) ≤ 4 bounds the regret of Q. Two classifiers are returned for each of `rounds` + 1
-        policies.
-        """
-        columns, loss = self.columns, self.loss
-        best = self.cheapest(loss)
-        least = (accepted(best, columns) * loss).sum(-1)
-        policies = best.unsqueeze(1).repeat(1, rounds + 1, 1, 1)
-        q = loss.new_zeros(len(loss), rounds + 1)
-        b, pi = torch.zeros_like(q), loss.new_zeros(*loss.shape, rounds + 1)
-        number = 0
-        while number < rounds:
-            accepts = (pi @ q.unsqueeze(-1)).squeeze(-1)
-            yes, no = (smoothed(own, mu) for own in (accepts, q[:, :number].sum(-1, keepdim=True) - accepts))
-            found = self.cheapest(loss / (psi * mu) - (1.0 / yes - 1.0 / no) / loss.shape[1])
-            own = accepted(found, columns)
-            v, s = ((own / yes**k + (1.0 - own) / no**k).mean(-1) for k in (1, 2))
-            regret = ((own * loss).sum(-1) - least).clamp(min=0.0) / (psi * mu)
-            d = v - regret - 4.0
-            if (d <= 0).all():
-                break
-            policies[:, number], pi[..., number], b[:, number] = found, own, regret
-            q[:, number] = torch.where(d > 0, (v + d) / (2.0 * (1.0 - 2.0 * mu) * s), 0.0)
-            number += 1
-            q *= (4.0 / (q * (4.0 + b))[:, :number].sum(-1, keepdim=True)).clamp(max=1.0)
-        q[:, number] = 1.0 - q[:, :number].sum(-1)
-        policies[..., -1] *= q.unsqueeze(-1)
-        return policies.flatten(1, 2)
-
-
 class FairReductions(Learner):
     """Accepts everybody at first, then by a distribution over fair policies with smoothed decisions.
 
@@ -147,8 +60,8 @@ class FairReductions(Learner):
     policies of large loss. After the first applicants every decision has a probability of at least μ_m.
 
     Attributes:
-        horizon: T, the number of applicants of the run.
-        first_people: T^(2α), the number of applicants who are all accepted.
+        first_people: T^(2α) of the T applicants of the run, who are all accepted.
+        psi: ψ = 4(e − 2)·ln T.
         seen: applicants learned from, shape ().
         found: distributions found so far, shape ().
         policy: as for `accepted`, shape (E, C, inputs + 3); its columns are of the inputs, s, the intercept
@@ -167,8 +80,9 @@ class FairReductions(Learner):
         super().__init__(config, setting)
         self.inputs = FeatureInputs(setting.schema)
         self.memory = Memory("all")
-        self.horizon = setting.schedule.time_steps * setting.schedule.applicants
-        self.first_people = math.ceil(self.horizon ** (2.0 * config.alpha))
+        horizon = setting.schedule.time_steps * setting.schedule.applicants
+        self.first_people = math.ceil(horizon ** (2.0 * config.alpha))
+        self.psi = 4.0 * (math.e - 2.0) * math.log(max(horizon, 2))
         shape = len(setting.seeds), 2 * (config.rounds + 1), self.inputs.size_with_s + 2
         for name, size in (("seen", ()), ("found", ()), ("policy", shape)):
             self.register_buffer(name, torch.zeros(size))
@@ -197,18 +111,102 @@ class FairReductions(Learner):
         step = (int(self.seen) - self.first_people) // applicants
         if step >= 0 and (step % every == 0 or (step < every and step & (step - 1) == 0)):
             self.found += 1
-            psi = 4.0 * (math.e - 2.0) * math.log(max(self.horizon, 2))
-            self.policy = self.problem().distribution(self.config.rounds, self.smoothing, psi)
+            self.policy = self.distribution(*self.problem())
 
-    def problem(self) -> Problem:
-        """The people remembered, with losses and the constraint."""
-        known, config = self.memory.rows(), self.config
+    def problem(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Inputs of the N people remembered, and the loss and the gap of accepting each.
+
+        Summed over the people whom a policy accepts, the losses are an estimate of its loss per person, and
+        the gaps are the larger |rate_g − rate| of the two groups, with the sign of rate_{+1} − rate_{−1}.
+
+        Returns:
+            Shapes (E, N, inputs + 2), (E, N) and (E, N).
+        """
+        known = self.memory.rows()
         weight = ips_weight(known.propensity, known.accepted, self.setting.protocol.max_ips_weight)
         weight = weight * known.accepted
         loss = weight * (self.setting.cost - known.label) / weight.sum(-1, keepdim=True).clamp(min=1.0)
-        counted = known.label if config.fairness == "equal_opportunity" else 1.0
+        counted = known.label if self.config.fairness == "equal_opportunity" else 1.0
         gap = largest_deviation(known.weighted(weight * counted), known.s)
-        return Problem(self.columns(known.x, known.s), loss, gap, config.slack, config.iterations)
+        return self.columns(known.x, known.s), loss, gap
+
+    def cheapest(self, columns: Tensor, gap: Tensor, cost: Tensor) -> Tensor:
+        """A randomised classifier of least cost among those that respect the constraint.
+
+        The exponentiated gradient of Agarwal et al. (2018): the multipliers of the constraint and the best
+        response to them, a weighted logistic regression, in turn. Of the classifiers found, and those that
+        accept everybody and nobody, the best mixture of two is returned; since there is one difference of
+        rates to bound, no mixture of more has a smaller cost.
+
+        The regressions minimise Σ_i |k_i|·log(1 + exp(sign(k_i)·f_i)), k the costs of acceptance plus
+        multipliers times constraint. All steps use one upper bound of the curvature (Böhning and Lindsay
+        1988), so that no step increases the sum.
+
+        Args:
+            columns: inputs of N people, shape (E, N, D).
+            gap: of acceptance, shape (E, N); its sum is at most `slack` in size.
+            cost: of acceptance, shape (E, N), may be negative.
+
+        Returns:
+            As `accepted` takes it, with C = 2.
+        """
+        gap = gap.unsqueeze(-1)
+        # The weights of a classification error, for which B is meant.
+        cost = (cost / cost.abs().sum(-1, keepdim=True).clamp(min=1e-12)).unsqueeze(-1)
+        # Inverse of an upper bound of all Hessians of the regressions, shape (E, D, D).
+        bound = 0.25 * (columns * (cost.abs() + LARGEST_MULTIPLIER * gap.abs())).mT @ columns
+        unit = torch.eye(columns.shape[-1])
+        step = torch.linalg.inv(bound + RIDGE * unit)
+        everybody = unit[-1:].expand(len(columns), 1, -1)
+        found, classifier, theta = [-everybody, everybody], 0.0 * everybody.mT, 0.0 * SIGNS
+        for iteration in range(self.config.iterations):
+            multiplier = LARGEST_MULTIPLIER * (theta.softmax(-1) * SIGNS).sum(-1, keepdim=True)
+            charge = cost + multiplier * gap
+            for _ in range(NEXT_STEPS if iteration else FIRST_STEPS):
+                slope = charge * torch.sigmoid(charge.sign() * (columns @ classifier))
+                classifier = classifier - step @ (columns.mT @ slope + RIDGE * classifier)
+            found.append(classifier.mT)
+            own = (gap * (columns @ classifier > 0)).sum(1, keepdim=True)
+            theta = theta + (own * SIGNS - self.config.slack * SIGNS.abs())
+        classifiers = torch.cat(found, dim=1)
+        accepts = classifiers @ columns.mT > 0
+        costs, gaps = ((of.mT * accepts).sum(-1) for of in (cost, gap))
+        pair, probability = best_mixture(costs, gaps, self.config.slack)
+        return torch.cat([take(classifiers, pair), probability.unsqueeze(-1)], dim=-1)
+
+    def distribution(self, columns: Tensor, loss: Tensor, gap: Tensor) -> Tensor:
+        """The distribution Q over fair policies, with the remaining weight on the policy of least loss.
+
+        Coordinate descent (Agarwal et al. 2014, algorithm 2, for two actions): with q the smoothed
+        probability of a decision under Q, V_π = mean of 1/q over the decisions of π, and
+        b_π = regret(π)/(ψμ), a policy with D_π = V_π − b_π − 4 > 0 is added until there is none, at most
+        `rounds`; ΣQ(4 + b) ≤ 4 bounds the regret of Q. Two classifiers are returned for each of `rounds` + 1
+        policies. Arguments are as `problem` returns them.
+        """
+        rounds, mu, scale = self.config.rounds, self.smoothing, self.psi * self.smoothing
+        best = self.cheapest(columns, gap, loss)
+        least = (accepted(best, columns) * loss).sum(-1)
+        policies = best.unsqueeze(1).repeat(1, rounds + 1, 1, 1)
+        q = loss.new_zeros(len(loss), rounds + 1)
+        b, pi = torch.zeros_like(q), loss.new_zeros(*loss.shape, rounds + 1)
+        number = 0
+        while number < rounds:
+            accepts = (pi @ q.unsqueeze(-1)).squeeze(-1)
+            yes, no = (smoothed(own, mu) for own in (accepts, q[:, :number].sum(-1, keepdim=True) - accepts))
+            found = self.cheapest(columns, gap, loss / scale - (1.0 / yes - 1.0 / no) / loss.shape[1])
+            own = accepted(found, columns)
+            v, s = ((own / yes**k + (1.0 - own) / no**k).mean(-1) for k in (1, 2))
+            regret = ((own * loss).sum(-1) - least).clamp(min=0.0) / scale
+            d = v - regret - 4.0
+            if (d <= 0).all():
+                break
+            policies[:, number], pi[..., number], b[:, number] = found, own, regret
+            q[:, number] = torch.where(d > 0, (v + d) / (2.0 * (1.0 - 2.0 * mu) * s), 0.0)
+            number += 1
+            q *= (4.0 / (q * (4.0 + b))[:, :number].sum(-1, keepdim=True)).clamp(max=1.0)
+        q[:, number] = 1.0 - q[:, :number].sum(-1)
+        policies[..., -1] *= q.unsqueeze(-1)
+        return policies.flatten(1, 2)
 
     def columns(self, x: Tensor, s: Tensor) -> Tensor:
         """Inputs of linear classifiers, shape (E, B, inputs + 2)."""
@@ -281,9 +279,9 @@ def best_mixture(cost: Tensor, gap: Tensor, slack: float) -> tuple[Tensor, Tenso
     """
     first, second = gap.unsqueeze(-1), gap.unsqueeze(-2)
     # Of the first of each pair: where the gap is a bound, and 1 where the gap of the first is within both.
-    pure = torch.where(first.abs() <= slack, 1.0, torch.nan).expand(-1, -1, cost.shape[-1])
-    at_bounds = ((bound - second) / (first - second) for bound in (slack, -slack))
-    share = torch.stack([*at_bounds, pure], dim=1)
+    shares = [(bound - second) / (first - second) for bound in (slack, -slack)]
+    shares.append(torch.where(first.abs() <= slack, 1.0, torch.nan).expand_as(shares[0]))
+    share = torch.stack(shares, dim=1)
     total = share * cost[:, None, :, None] + (1.0 - share) * cost[:, None, None]
     place = torch.where((share >= 0) & (share <= 1), total, torch.inf).flatten(1).argmin(-1)
     _, *pair = torch.unravel_index(place, share.shape[1:])

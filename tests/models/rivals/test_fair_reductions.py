@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import linprog
-from torch import Tensor
 
 from fairall.data.people import Decided, People
 from fairall.models.rivals.fair_reductions import (
     FAIRNESS,
-    Problem,
     accepted,
     best_mixture,
     largest_deviation,
@@ -32,11 +30,6 @@ def everybody(people: People) -> Decided:
     return Decided(x, s, torch.ones_like(s), s != 0, people.label.expand_as(s))
 
 
-def sums(problem: Problem, pi: Tensor) -> tuple[Tensor, Tensor]:
-    """The loss and the size of the gap of acceptance probabilities (E, N), shape (E,)."""
-    return (pi * problem.loss).sum(-1), (pi * problem.gap).sum(-1).abs()
-
-
 @pytest.mark.parametrize("fairness", FAIRNESS)
 def test_losses_are_weighted_means_and_the_gap_is_the_largest_deviation_of_a_rate(
     fairness: str, people: MakePeople
@@ -45,20 +38,18 @@ def test_losses_are_weighted_means_and_the_gap_is_the_largest_deviation_of_a_rat
     later = decided_on(people(30), 2)
     learner.remember(later, first=False)
     learner.remember(first, first=True)
-    problem, pi = learner.problem(), torch.rand(2, 110)
+    (_, loss, gap), pi = learner.problem(), torch.rand(2, 110)
     weight = torch.cat([later.accepted / later.propensity, first.accepted], dim=1)
     wrong = 0.4 - torch.cat([later.label, first.label], dim=1)
     expected = (weight * pi * wrong).sum(-1) / weight.sum(-1)
-    torch.testing.assert_close((pi * problem.loss).sum(-1), expected)
+    torch.testing.assert_close((pi * loss).sum(-1), expected)
     counted = first.label if fairness == "equal_opportunity" else torch.ones_like(first.label)
     upper, lower, overall = (
         (pi[:, 30:] * counted * of).sum(-1) / (counted * of).sum(-1)
         for of in (first.s > 0, first.s < 0, first.accepted)
     )
     largest = torch.maximum((upper - overall).abs(), (lower - overall).abs())
-    torch.testing.assert_close(
-        (pi * problem.gap).sum(-1), largest * (upper - lower).sign(), rtol=0, atol=1e-5
-    )
+    torch.testing.assert_close((pi * gap).sum(-1), largest * (upper - lower).sign(), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("slack", [0.0, 0.1, 0.5])
@@ -80,42 +71,44 @@ def test_the_oracle_finds_the_best_fair_policy_of_few_kinds_of_people(slack: flo
     x, worth = torch.tensor([[0.0, 1.0, 2.0], [0.2, 0.6, 0.9]]).repeat(1, 2)
     shares, s = torch.tensor([[1, 3, 6, 5, 3, 2]]) / 20, torch.tensor([[1.0] * 3 + [-1.0] * 3])
     columns = torch.stack([x.unsqueeze(0), s, torch.ones_like(s)], dim=-1)
-    problem = Problem(columns, shares * (0.5 - worth), largest_deviation(shares, s), slack, 50)
-    loss, gap = sums(problem, accepted(problem.cheapest(problem.loss), columns))
-    gaps = problem.gap[0].double().numpy()
-    best = linprog(problem.loss[0].numpy(), [gaps, -gaps], [slack] * 2, bounds=(0, 1))
-    assert loss.item() == pytest.approx(best.fun, abs=3e-3)
-    assert gap <= slack + 1e-5
+    learner = learner_of(slack=slack, iterations=50)
+    loss, gap = shares * (0.5 - worth), largest_deviation(shares, s)
+    pi = accepted(learner.cheapest(columns, gap, loss), columns)
+    gaps = gap[0].double().numpy()
+    best = linprog(loss[0].numpy(), [gaps, -gaps], [slack] * 2, bounds=(0, 1))
+    assert (pi * loss).sum().item() == pytest.approx(best.fun, abs=3e-3)
+    assert (pi * gap).sum().abs() <= slack + 1e-5
 
 
 @pytest.mark.whole
 def test_the_distribution_explores_every_policy_and_its_regret_is_bounded() -> None:
     # People with standard normal x, more of it with s; the first 200 measure the gap.
-    mu, psi, streams = 0.1, 20.0, SeedStreams(range(3), "population")
+    mu, streams = 0.1, SeedStreams(range(3), "population")
     (group, luck), noise = streams.uniform(2, 600).unbind(1), streams.normal(600)
     s = torch.where(group < 0.6, 1.0, -1.0)
     x = noise + 0.7 * s
     loss = (0.5 - (luck < torch.sigmoid(2.0 * x)).float()) / 600
     gap = largest_deviation((torch.arange(600) < 200).float().expand(3, -1), s)
     columns = torch.stack([x, s, torch.ones_like(x)], dim=-1)
-    problem = Problem(columns, loss, gap, 0.05, 30)
-    of_best = accepted(problem.cheapest(loss), columns)
-    least, _ = sums(problem, of_best)
+    learner = learner_of(slack=0.05, iterations=30, rounds=8, mu=mu)
+    of_best = accepted(learner.cheapest(columns, gap, loss), columns)
+    found = []
+    for psi in (20.0, 0.2, 200.0):
+        learner.psi = psi
+        policy = learner.distribution(columns, loss, gap)
+        torch.testing.assert_close(policy[..., -1].sum(-1), torch.ones(3))
+        assert (policy[..., -1] > -1e-6).all()
+        found.append(accepted(policy, columns))
+    pi, small, large = found
     # Greater ψμ discounts regret less, and the distribution earns more where regret counts.
-    found, small, large = (problem.distribution(8, mu, of) for of in (psi, 0.2, 200.0))
-    earlier, later = (sums(problem, accepted(of, columns))[0] for of in (small, large))
-    assert (earlier < later).all()
-    torch.testing.assert_close(found[..., -1].sum(-1), torch.ones(3))
-    assert (found[..., -1] > -1e-6).all()
-    pi = accepted(found, columns)
-    assert (sums(problem, pi)[1] <= problem.slack + 1e-5).all()
+    assert ((small * loss).sum(-1) < (large * loss).sum(-1)).all()
+    assert ((pi * gap).sum(-1).abs() <= 0.05 + 1e-5).all()
     yes, no = (1 - 2 * mu) * pi + mu, (1 - 2 * mu) * (1 - pi) + mu
     middle, certain = (x > 0).float(), torch.ones_like(pi)
     for policy in (of_best, 0 * certain, certain, middle):
-        loss, gap = sums(problem, policy)
         variance = (policy / yes + (1 - policy) / no).mean(-1)
-        b = (loss - least).clamp(min=0) / (psi * mu)
-        assert ((variance <= 4 + b + 0.2) | (gap > problem.slack)).all()
+        b = ((policy - of_best) * loss).sum(-1).clamp(min=0) / (20.0 * mu)
+        assert ((variance <= 4 + b + 0.2) | ((policy * gap).sum(-1).abs() > 0.05)).all()
     # The best policy alone would leave its contrary 1/μ.
     assert ((pi > 0.05) & (pi < 0.95)).all()
 
@@ -137,7 +130,7 @@ def test_everybody_is_accepted_until_the_first_are_known_and_then_nobody_surely(
     assert solved == [False, True, True, True, True, False, False, True, False]
     # Fewer than two earlier distributions count as two.
     assert smoothing == pytest.approx([1.0] * 4 + [(2 / 3) ** 0.5] * 3 + [(2 / 4) ** 0.5] * 2)
-    assert (learner.problem().gap != 0).sum(-1).tolist() == [64, 64]
+    assert (learner.problem()[2] != 0).sum(-1).tolist() == [64, 64]
     mixture = accepted(learner.policy, learner.columns(x, s))
     mu = learner.smoothing
     expected = (1 - 2 * mu) * mixture + mu
