@@ -18,8 +18,8 @@ def mean(weight: Tensor, values: Tensor) -> Tensor:
 @pytest.mark.parametrize("omega", [0.02, 2.0])
 @pytest.mark.parametrize("fairness", ["tpr", "accuracy"])
 def test_losses_are_those_of_the_page_and_each_net_learns_by_its_own(fairness: str, omega: float) -> None:
-    seeds, changes = [0, 1], {"fairness": fairness, "omega": omega, "beta_1": 3.0, "beta_2": 0.2}
-    learner: SellfOneStep = built("sellf_one_step", seeds, "cost.value=0.3", **changes)
+    seeds, chosen = [0, 1], ("cost.value=0.3", f"model.omega={omega}", "model.beta_1=3", "model.beta_2=0.2")
+    learner: SellfOneStep = built("sellf_one_step", seeds, *chosen, fairness=fairness)
     people, _ = regional(SeedStreams(seeds, "crowd"), 30)
     x, s, accepted = people.x, people.s, (torch.arange(30) % 3 > 0).expand(2, -1)
     batch = Decided.reveal(people, torch.full_like(s, 0.6), accepted)
@@ -73,12 +73,13 @@ def test_weights_are_bounded_and_not_below_what_is_known_of_a_person(bound: floa
 
 @pytest.mark.whole
 def test_past_policies_are_a_uniform_sample_of_all() -> None:
-    learner = built("sellf_one_step", range(1500))
-    past, last = PastPolicies(learner.policy, 4), learner.policy.last
+    learner: SellfOneStep = built("sellf_one_step", range(1500))
+    past, anyone = PastPolicies(learner.policy, 4), torch.zeros(1500, 3, 1)
+    torch.nn.init.zeros_(learner.policy.last.weight)
     for t in range(12):
-        torch.nn.init.constant_(last.bias, t)  # by which the policy is known
+        torch.nn.init.constant_(learner.policy.last.bias, t)  # by which the policy is known
         past.add(learner.policy, learner.past_streams)
-    kept = torch.stack([net.last.bias.flatten() for net in past.nets])
+    kept = torch.stack([*past.logits(anyone, 4)]).squeeze(-1)
     times = torch.stack([(kept == t).any(0) for t in range(12)]).float()
     assert (times.sum(0) == 4).all()
     torch.testing.assert_close(times.mean(1), torch.full((12,), 4 / 12), atol=0.045, rtol=0)
