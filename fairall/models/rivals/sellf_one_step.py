@@ -155,9 +155,10 @@ def gap_of_rates(values: Tensor, weight: Tensor) -> Tensor:
     absent or has no weight.
 
     Examples:
-        >>> accepts, label = torch.tensor([[0.9, 0.1, 0.5, 0.5]]), torch.tensor([[1.0, 0.0, 1.0, 0.5]])
-        >>> gap_of_rates(accepts, label * by_group(torch.tensor([[1.0, 1.0, -1.0, -1.0]])))
-        tensor([0.4000])
+        >>> label = torch.tensor([[1.0, 0.0, 1.0, 0.5], [1.0, 1.0, 0.0, 0.0]])
+        >>> weight = label * by_group(torch.tensor([[1.0, 1.0, -1.0, -1.0]]))
+        >>> gap_of_rates(torch.tensor([[0.9, 0.1, 0.5, 0.5]]), weight)
+        tensor([0.4000, 0.0000])
     """
     first, second = weighted_mean(values, weight)
     return (first - second).abs() * (weight > 0).any(-1).all(0)

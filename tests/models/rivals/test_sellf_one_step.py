@@ -4,7 +4,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy
 
 from fairall.data.people import Decided
-from fairall.models.rivals.sellf_one_step import PastPolicies, SellfOneStep, gap_of_rates
+from fairall.models.rivals.sellf_one_step import PastPolicies, SellfOneStep
 from fairall.runtime.randomness import SeedStreams
 from tests.models.conftest import online_step, regional, warmed
 from tests.models.rivals.test_rivals import built
@@ -52,10 +52,6 @@ def test_losses_are_those_of_the_page_and_each_net_learns_by_its_own(fairness: s
             torch.autograd.grad(of.sum(), weights, allow_unused=True) for of in (loss(batch), expected)
         )
         torch.testing.assert_close(*gradients)
-
-
-def test_without_a_rate_of_each_group_there_is_no_gap() -> None:
-    assert gap_of_rates(torch.ones(1, 2), torch.tensor([[[0.5, 0.5]], [[0.0, 0.0]]])).item() == 0.0
 
 
 @pytest.mark.parametrize("bound", [None, 100.0, 4.0])
