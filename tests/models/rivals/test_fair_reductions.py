@@ -67,16 +67,16 @@ def test_the_cheapest_mixture_is_that_of_a_linear_programme(slack: float) -> Non
 
 @pytest.mark.parametrize("slack", [0.02, 0.1, 1.0])
 def test_the_oracle_finds_the_best_fair_policy_of_few_kinds_of_people(slack: float) -> None:
-    # x in {0, 1, 2}: p(ỹ = 1) = 0.2, 0.6, 0.9 for both groups, who have different shares of each.
-    x, worth = torch.tensor([[0.0, 1.0, 2.0], [0.2, 0.6, 0.9]]).repeat(1, 2)
-    shares, s = torch.tensor([[1, 3, 6, 5, 3, 2]]) / 20, torch.tensor([[1.0] * 3 + [-1.0] * 3])
-    columns = torch.stack([x.unsqueeze(0), s, torch.ones_like(s)], dim=-1)
-    learner = learner_of(slack=slack, iterations=50)
-    loss, gap = shares * (0.5 - worth), largest_deviation(shares, s)
-    pi = accepted(learner.cheapest(columns, gap, loss), columns)
-    gaps = gap[0].double().numpy()
-    best = linprog(loss[0].numpy(), [gaps, -gaps], [slack] * 2, bounds=(0, 1))
-    assert (pi * loss).sum().item() == pytest.approx(best.fun, abs=3e-3)
+    # x in {0, 1, 2} of both groups, who have different shares of each; loss of acceptance ½ − p(ỹ = 1).
+    x, loss = torch.tensor([[0.0, 1.0, 2.0], [0.3, -0.1, -0.4]]).repeat(1, 2).unsqueeze(1)
+    shares, s = torch.tensor([[1, 3, 6, 5, 3, 2]]) / 20, torch.tensor([[1.0, 1.0, 1.0, -1.0, -1.0, -1.0]])
+    columns = torch.stack([x, s, torch.ones_like(s)], dim=-1)
+    gap = largest_deviation(shares, s)
+    policy = learner_of(slack=slack, iterations=50).cheapest(columns, gap, shares * loss)
+    bounds = np.stack([gap[0], -gap[0]])
+    best = linprog((shares * loss)[0], bounds, [slack] * 2, bounds=(0, 1))
+    pi = accepted(policy, columns)
+    assert (pi * shares * loss).sum().item() == pytest.approx(best.fun, abs=3e-3)
     assert (pi * gap).sum().abs() <= slack + 1e-5
 
 
