@@ -39,6 +39,11 @@ def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
     return total / mask.sum(-1).clamp(min=1)
 
 
+def by_group(s: Tensor) -> Tensor:
+    """Who is of S = −1 and who of S = +1, bool, shape (2, E, B), for s (E, B); 0 is of neither."""
+    return torch.stack([s < 0, s > 0])
+
+
 def cost_sensitive_cross_entropy(logit: Tensor, label: Tensor, cost: Tensor | float) -> Tensor:
     """−[c·(1 − ỹ)·log(1 − q) + (1 − c)·ỹ·log q], the classification loss of a row without its weight (eq. 5).
 

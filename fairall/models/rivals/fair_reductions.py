@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -26,12 +25,14 @@ from fairall.data.features import FeatureInputs
 from fairall.data.people import Decided, take
 from fairall.models.learner import Learner, Setting
 from fairall.models.memory import Memory
-from fairall.models.objectives import ips_weight
+from fairall.models.objectives import by_group, ips_weight
 from fairall.runtime.randomness import SeedStreams
 
 FAIRNESS = "demographic_parity", "equal_opportunity"
-LARGEST_MULTIPLIER = 2.0  # B of the exponentiated gradient
-STEP = 2.0 / LARGEST_MULTIPLIER  # η₀/B
+# B of the exponentiated gradient, whose step η₀/B is 1, and its multipliers: of both signs of the gap, and of
+# no constraint.
+LARGEST_MULTIPLIER = 2.0
+SIGNS = torch.tensor([1.0, -1.0, 0.0])
 RIDGE = 1e-3  # of the logistic regressions, whose weights add up to 1
 FIRST_STEPS, NEXT_STEPS = 20, 3  # of a regression from zero, and from the one before
 
@@ -49,31 +50,6 @@ class FairReductionsConfig(ModelConfig):
     solve_every: int = at_least(1)
 
 
-class Problem(NamedTuple):
-    """N people that policies are found on, with the loss and the gap of accepting each, shapes (E, N).
-
-    Summed over the people whom a policy accepts, `loss` is an estimate of its loss per person, and `gap` is
-    the larger |rate_g − rate| of the two groups, with the sign of rate_{+1} − rate_{−1}.
-    """
-
-    columns: Tensor  # inputs of the linear classifiers, shape (E, N, D)
-    loss: Tensor
-    gap: Tensor
-    slack: float  # bound of the sum of gaps
-
-
-class Found(NamedTuple):
-    """A randomised classifier: linear ones (E, C, D), each chosen with its probability (E, C)."""
-
-    classifiers: Tensor
-    probability: Tensor
-
-    def accepted(self, columns: Tensor) -> Tensor:
-        """Acceptance probabilities of people of given inputs (E, N, D), shape (E, N)."""
-        decides = (columns @ self.classifiers.mT > 0).to(columns.dtype)
-        return (decides @ self.probability.unsqueeze(-1)).squeeze(-1)
-
-
 class FairReductions(Learner):
     """Accepts everybody at first, then by a distribution over fair policies with smoothed decisions.
 
@@ -84,12 +60,12 @@ class FairReductions(Learner):
     policies of large loss. After the first applicants every decision has a probability of at least μ_m.
 
     Attributes:
-        horizon: T, the number of applicants of the run.
-        first_people: T^(2α), the number of applicants who are all accepted.
+        first_people: T^(2α) of the T applicants of the run, who are all accepted.
+        psi: ψ = 4(e − 2)·ln T.
         seen: applicants learned from, shape ().
         found: distributions found so far, shape ().
-        classifiers: linear, shape (E, C, inputs + 2); the last two columns are of s and the intercept.
-        probability: of each, shape (E, C).
+        policy: as for `accepted`, shape (E, C, inputs + 3); its columns are of the inputs, s, the intercept
+            and the probability.
     """
 
     config: FairReductionsConfig
@@ -98,20 +74,18 @@ class FairReductions(Learner):
     net_inputs = NetInputs.standardised
     seen: Tensor
     found: Tensor
-    classifiers: Tensor
-    probability: Tensor
+    policy: Tensor
 
     def __init__(self, config: FairReductionsConfig, setting: Setting) -> None:
         super().__init__(config, setting)
         self.inputs = FeatureInputs(setting.schema)
         self.memory = Memory("all")
-        self.horizon = setting.schedule.time_steps * setting.schedule.applicants
-        self.first_people = math.ceil(self.horizon ** (2.0 * config.alpha))
-        shape = len(setting.seeds), 2 * (config.rounds + 1)
-        for name in ("seen", "found"):
-            self.register_buffer(name, torch.tensor(0))
-        self.register_buffer("classifiers", torch.zeros(*shape, self.inputs.size_with_s + 1))
-        self.register_buffer("probability", torch.zeros(shape))
+        horizon = setting.schedule.time_steps * setting.schedule.applicants
+        self.first_people = math.ceil(horizon ** (2.0 * config.alpha))
+        self.psi = 4.0 * (math.e - 2.0) * math.log(max(horizon, 2))
+        shape = len(setting.seeds), 2 * (config.rounds + 1), self.inputs.size_with_s + 2
+        for name, size in (("seen", ()), ("found", ()), ("policy", shape)):
+            self.register_buffer(name, torch.zeros(size))
 
     @property
     def smoothing(self) -> float:
@@ -124,40 +98,115 @@ class FairReductions(Learner):
             self.remember(decided, first=False)
         return {}
 
+    @torch.no_grad()
     def update(self, decided: Decided) -> None:
         """Remember the applicants, and find the distribution over policies anew at the time steps for that.
 
         Counted from the end of the phase that accepts everybody these are 0, the powers of two up to
         `solve_every`, and its multiples.
         """
-        self.remember(decided, first=int(self.seen) < self.first_people)
+        self.remember(decided, first=not self.found)
         applicants, every = decided.s.shape[1], self.config.solve_every
         self.seen += applicants
         step = (int(self.seen) - self.first_people) // applicants
         if step >= 0 and (step % every == 0 or (step < every and step & (step - 1) == 0)):
-            self.solve()
+            self.found += 1
+            self.policy = self.distribution(*self.problem())
 
-    @torch.no_grad()
-    def solve(self) -> None:
-        """Find the distribution over policies."""
-        self.found += 1
-        self.classifiers, self.probability = distribution(
-            self.problem(),
-            iterations=self.config.iterations,
-            rounds=self.config.rounds,
-            mu=self.smoothing,
-            psi=4.0 * (math.e - 2.0) * math.log(max(self.horizon, 2)),
-        )
+    def problem(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Inputs of the N people remembered, and the loss and the gap of accepting each.
 
-    def problem(self) -> Problem:
-        """The people remembered, with losses and the constraint."""
+        Summed over the people whom a policy accepts, the losses are an estimate of its loss per person, and
+        the gaps are the larger |rate_g − rate| of the two groups, with the sign of rate_{+1} − rate_{−1}.
+
+        Returns:
+            Shapes (E, N, inputs + 2), (E, N) and (E, N).
+        """
         known = self.memory.rows()
         weight = ips_weight(known.propensity, known.accepted, self.setting.protocol.max_ips_weight)
         weight = weight * known.accepted
         loss = weight * (self.setting.cost - known.label) / weight.sum(-1, keepdim=True).clamp(min=1.0)
         counted = known.label if self.config.fairness == "equal_opportunity" else 1.0
         gap = largest_deviation(known.weighted(weight * counted), known.s)
-        return Problem(self.columns(known.x, known.s), loss, gap, self.config.slack)
+        return self.columns(known.x, known.s), loss, gap
+
+    def cheapest(self, columns: Tensor, gap: Tensor, cost: Tensor) -> Tensor:
+        """A randomised classifier of least cost among those that respect the constraint.
+
+        The exponentiated gradient of Agarwal et al. (2018): the multipliers of the constraint and the best
+        response to them, a weighted logistic regression, in turn. Of the classifiers found, and those that
+        accept everybody and nobody, the best mixture of two is returned; since there is one difference of
+        rates to bound, no mixture of more has a smaller cost.
+
+        The regressions minimise Σ_i |k_i|·log(1 + exp(sign(k_i)·f_i)), k the costs of acceptance plus
+        multipliers times constraint. All steps use one upper bound of the curvature (Böhning and Lindsay
+        1988), so that no step increases the sum.
+
+        Args:
+            columns: inputs of N people, shape (E, N, D).
+            gap: of acceptance, shape (E, N); its sum is at most `slack` in size.
+            cost: of acceptance, shape (E, N), may be negative.
+
+        Returns:
+            As `accepted` takes it, with C = 2.
+        """
+        gap = gap.unsqueeze(-1)
+        # The weights of a classification error, for which B is meant.
+        cost = (cost / cost.abs().sum(-1, keepdim=True).clamp(min=1e-12)).unsqueeze(-1)
+        # Inverse of an upper bound of all Hessians of the regressions, shape (E, D, D).
+        bound = 0.25 * (columns * (cost.abs() + LARGEST_MULTIPLIER * gap.abs())).mT @ columns
+        unit = torch.eye(columns.shape[-1])
+        step = torch.linalg.inv(bound + RIDGE * unit)
+        everybody = unit[-1:].expand(len(columns), 1, -1)
+        found, classifier, theta = [-everybody, everybody], 0.0 * everybody.mT, 0.0 * SIGNS
+        for iteration in range(self.config.iterations):
+            multiplier = LARGEST_MULTIPLIER * (theta.softmax(-1) * SIGNS).sum(-1, keepdim=True)
+            charge = cost + multiplier * gap
+            for _ in range(NEXT_STEPS if iteration else FIRST_STEPS):
+                slope = charge * torch.sigmoid(charge.sign() * (columns @ classifier))
+                classifier = classifier - step @ (columns.mT @ slope + RIDGE * classifier)
+            found.append(classifier.mT)
+            own = (gap * (columns @ classifier > 0)).sum(1, keepdim=True)
+            theta = theta + (own * SIGNS - self.config.slack * SIGNS.abs())
+        classifiers = torch.cat(found, dim=1)
+        accepts = classifiers @ columns.mT > 0
+        costs, gaps = ((of.mT * accepts).sum(-1) for of in (cost, gap))
+        pair, probability = best_mixture(costs, gaps, self.config.slack)
+        return torch.cat([take(classifiers, pair), probability.unsqueeze(-1)], dim=-1)
+
+    def distribution(self, columns: Tensor, loss: Tensor, gap: Tensor) -> Tensor:
+        """The distribution Q over fair policies, with the remaining weight on the policy of least loss.
+
+        Coordinate descent (Agarwal et al. 2014, algorithm 2, for two actions): with q the smoothed
+        probability of a decision under Q, V_π = mean of 1/q over the decisions of π, and
+        b_π = regret(π)/(ψμ), a policy with D_π = V_π − b_π − 4 > 0 is added until there is none, at most
+        `rounds`; ΣQ(4 + b) ≤ 4 bounds the regret of Q. Two classifiers are returned for each of `rounds` + 1
+        policies. Arguments are as `problem` returns them.
+        """
+        rounds, mu, scale = self.config.rounds, self.smoothing, self.psi * self.smoothing
+        best = self.cheapest(columns, gap, loss)
+        least = (accepted(best, columns) * loss).sum(-1)
+        policies = best.unsqueeze(1).repeat(1, rounds + 1, 1, 1)
+        q = loss.new_zeros(len(loss), rounds + 1)
+        b, pi = torch.zeros_like(q), loss.new_zeros(*loss.shape, rounds + 1)
+        number = 0
+        while number < rounds:
+            accepts = (pi @ q.unsqueeze(-1)).squeeze(-1)
+            yes, no = (smoothed(own, mu) for own in (accepts, q[:, :number].sum(-1, keepdim=True) - accepts))
+            found = self.cheapest(columns, gap, loss / scale - (1.0 / yes - 1.0 / no) / loss.shape[1])
+            own = accepted(found, columns)
+            v, s = ((own / yes**k + (1.0 - own) / no**k).mean(-1) for k in (1, 2))
+            regret = ((own * loss).sum(-1) - least).clamp(min=0.0) / scale
+            d = v - regret - 4.0
+            if (d <= 0).all():
+                break
+            policies[:, number], pi[..., number], b[:, number] = found, own, regret
+            q[:, number] = torch.where(d > 0, (v + d) / (2.0 * (1.0 - 2.0 * mu) * s), 0.0)
+            number += 1
+            q *= (4.0 / (q * (4.0 + b))[:, :number].sum(-1, keepdim=True)).clamp(max=1.0)
+        q[:, number] = 1.0 - q[:, :number].sum(-1)
+        policies[..., -1] *= q.unsqueeze(-1)
+        return policies.flatten(1, 2)
 
     def columns(self, x: Tensor, s: Tensor) -> Tensor:
         """Inputs of linear classifiers, shape (E, B, inputs + 2)."""
@@ -166,14 +215,25 @@ class FairReductions(Learner):
     @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """(1 − 2μ_m)·Σ Q_π·π + μ_m, and 1 in the phase that accepts everybody, shape (E, B)."""
-        if int(self.seen) < self.first_people:
+        if not self.found:
             return torch.ones_like(s)
-        accepted = Found(self.classifiers, self.probability).accepted(self.columns(x, s)).clamp(0.0, 1.0)
-        return smoothed(accepted, self.smoothing)
+        return smoothed(accepted(self.policy, self.columns(x, s)).clamp(0.0, 1.0), self.smoothing)
 
     def remember(self, decided: Decided, *, first: bool) -> None:
         """Remember people, who have a weight in the rates if they are of the phase that accepts everybody."""
         self.memory.add(replace(decided, weight=torch.full_like(decided.label, first)))
+
+
+def accepted(policy: Tensor, columns: Tensor) -> Tensor:
+    """Acceptance probabilities by a randomised classifier of people of given inputs, shape (E, N).
+
+    Args:
+        policy: linear classifiers and, in the last column, the probability that each is chosen with, shape
+            (E, C, D + 1).
+        columns: shape (E, N, D).
+    """
+    decides = (columns @ policy[..., :-1].mT > 0).to(columns.dtype)
+    return (decides @ policy[..., -1:]).squeeze(-1)
 
 
 def smoothed(probability: Tensor, mu: float) -> Tensor:
@@ -193,88 +253,11 @@ def largest_deviation(measured: Tensor, s: Tensor) -> Tensor:
         >>> largest_deviation(torch.ones(1, 4), s)
         tensor([[ 0.2500,  0.2500,  0.2500, -0.7500]])
     """
-    own = measured * torch.stack([s > 0, s < 0])
+    own = measured * by_group(s)
     total = own.sum(-1, keepdim=True)
     largest = total.amax(0) / total.sum(0).clamp(min=1e-12)
-    rate = own / total.clamp(min=1e-12)
-    return (rate[0] - rate[1]) * largest * (total > 0).all(0)
-
-
-def distribution(problem: Problem, *, iterations: int, rounds: int, mu: float, psi: float) -> Found:
-    """The distribution Q over fair policies, with the remaining weight on the policy of least loss.
-
-    Coordinate descent (Agarwal et al. 2014, algorithm 2, for two actions): with q the smoothed probability of
-    a decision under Q, V_π = mean of 1/q over the decisions of π, and b_π = regret(π)/(ψμ), a policy with
-    D_π = V_π − b_π − 4 > 0 is added until there is none, at most `rounds`; ΣQ(4 + b) ≤ 4 bounds the regret of
-    Q. Two classifiers are returned for each of `rounds` + 1 policies.
-    """
-    columns, loss, _, _ = problem
-    best = exponentiated_gradient(problem, loss, iterations)
-    least = (best.accepted(columns) * loss).sum(-1)
-    chosen: list[Found] = []
-    pi, q, b = loss[..., None][..., :0], loss[:, :0], loss[:, :0]  # of the policies chosen
-    for _ in range(rounds):
-        accepts = (pi @ q.unsqueeze(-1)).squeeze(-1)
-        yes, no = (smoothed(own, mu) for own in (accepts, q.sum(-1, keepdim=True) - accepts))
-        cost = loss / (psi * mu) - (1.0 / yes - 1.0 / no) / loss.shape[1]
-        found = exponentiated_gradient(problem, cost, iterations)
-        own = found.accepted(columns)
-        v, s = ((own / yes**k + (1.0 - own) / no**k).mean(-1) for k in (1, 2))
-        regret = ((own * loss).sum(-1) - least).clamp(min=0.0) / (psi * mu)
-        d = v - regret - 4.0
-        if (d <= 0).all():
-            break
-        added = torch.where(d > 0, (v + d) / (2.0 * (1.0 - 2.0 * mu) * s), 0.0)
-        chosen.append(found)
-        pi, q, b = (torch.cat([a, z.unsqueeze(-1)], dim=-1) for a, z in ((pi, own), (q, added), (b, regret)))
-        q = q * (4.0 / (q * (4.0 + b)).sum(-1, keepdim=True)).clamp(max=1.0)
-    q = F.pad(torch.cat([q, 1.0 - q.sum(-1, keepdim=True)], dim=-1), (0, rounds - len(chosen)))
-    chosen += [best] * (rounds + 1 - len(chosen))
-    classifiers, probability = (torch.stack(parts, dim=1) for parts in zip(*chosen, strict=True))
-    return Found(classifiers.flatten(1, 2), (probability * q.unsqueeze(-1)).flatten(1))
-
-
-def exponentiated_gradient(problem: Problem, cost: Tensor, iterations: int) -> Found:
-    """A randomised linear classifier of least cost among those that respect the constraint.
-
-    The exponentiated gradient of Agarwal et al. (2018): the multipliers of the constraint and the best
-    response to them, a weighted logistic regression, in turn. Of the classifiers found, and those that accept
-    everybody and nobody, the best mixture of two is returned; since there is one difference of rates to
-    bound, no mixture of more has a smaller cost.
-
-    The regressions minimise Σ_i |k_i|·log(1 + exp(sign(k_i)·f_i)), k the costs of acceptance plus multipliers
-    times constraint. All steps use one upper bound of the curvature (Böhning and Lindsay 1988), so that no
-    step increases the sum.
-
-    `cost` is that of acceptance, shape (E, N), and may be negative.
-    """
-    columns, _, gap, slack = problem
-    # The weights of a classification error, for which B is meant.
-    cost = cost / cost.abs().sum(-1, keepdim=True).clamp(min=1e-12)
-    cost, gap = cost.unsqueeze(-1), gap.unsqueeze(-1)
-    # Inverse of an upper bound of all Hessians of the regressions, shape (E, D, D).
-    bound = 0.25 * (columns * (cost.abs() + LARGEST_MULTIPLIER * gap.abs())).mT @ columns
-    unit = torch.eye(columns.shape[-1])
-    step = torch.linalg.inv(bound + RIDGE * unit)
-    intercept = unit[-1:].expand(len(columns), 1, -1)
-    sums = torch.stack([cost.sum(1), gap.sum(1)])  # of whom a classifier accepts, shape (2, E, 1)
-    found, totals = [-intercept, intercept], [0.0 * sums, sums]
-    classifier = 0.0 * intercept.mT
-    theta = columns.new_zeros(len(columns), 3)  # of both signs of the gap, and of no constraint
-    for iteration in range(iterations):
-        above, below, _ = (LARGEST_MULTIPLIER * theta.softmax(-1)).unsqueeze(-2).split(1, dim=-1)
-        charge = cost + (above - below) * gap
-        for _ in range(NEXT_STEPS if iteration else FIRST_STEPS):
-            slope = charge * torch.sigmoid(charge.sign() * (columns @ classifier))
-            classifier = classifier - step @ (columns.mT @ slope + RIDGE * classifier)
-        accepts = columns @ classifier > 0
-        own = (gap * accepts).sum(1)
-        found.append(classifier.mT)
-        totals.append(torch.stack([(cost * accepts).sum(1), own]))
-        theta = theta + STEP * torch.cat([own - slack, -own - slack, 0.0 * own], dim=-1)
-    costs, gaps = torch.cat(totals, dim=-1)
-    pair, probability = best_mixture(costs, gaps, slack)
-    return Found(take(torch.cat(found, dim=1), pair), probability)
+    below, above = own / total.clamp(min=1e-12)
+    return (above - below) * largest * (total > 0).all(0)
 
 
 def best_mixture(cost: Tensor, gap: Tensor, slack: float) -> tuple[Tensor, Tensor]:

@@ -7,27 +7,23 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from typing_extensions import override
 
-from fairall.config.checks import at_least, copies, hidden_sizes, limited, not_negative, one_of, positive
+from fairall.config.checks import at_least, between, copies, hidden_sizes, not_negative, one_of, positive
 from fairall.data.people import Decided
-from fairall.models.classifier import Remembering, RememberingConfig
+from fairall.models.classifier import ClassifierNet, Remembering, RememberingConfig
 from fairall.models.learner import DecisionRule, Setting
 from fairall.models.memory import Memory
-from fairall.models.objectives import ips_weight, masked_mean
+from fairall.models.objectives import by_group, ips_weight, train_on
+from fairall.models.past import PastNets
 from fairall.nn.adam import Adam
-from fairall.nn.stacked import StackedMLP
 from fairall.runtime.randomness import SeedStreams
-from fairall.storage.checkpoint import Stateful
 
-FAIRNESS = ("tpr", "accuracy")
 SMALLEST = 1e-8  # in place of denominators of 0
 
 
@@ -39,51 +35,24 @@ class SellfOneStepConfig(RememberingConfig):
     policy_arch: list[int] = hidden_sizes()
     policy_updates: int = at_least(1)
     past_policies: int = copies(1)
-    fairness: str = one_of(FAIRNESS)
+    fairness: str = one_of(("tpr", "accuracy"))
     beta_1: float = not_negative()
     beta_2: float = not_negative()
-    omega: float = limited("at least 0 and at most 2", lambda omega: 0 <= omega <= 2)
+    omega: float = between(0, 2)
 
 
-class PastPolicies(Stateful):
-    """The nets of at most K policies of each seed: a uniform sample of all added (reservoir, Vitter 1985).
+class PastPolicies(PastNets):
+    """A uniform sample of all policies of each seed (reservoir, Vitter 1985)."""
 
-    An attribute of a learner, it is part of checkpoints.
-
-    Args:
-        make: makes nets, whose output is a logit; net k of seed e is replicate e·K + k.
-        seeds: the E seeds.
-        most: K.
-    """
-
-    kept = ("added",)
-
-    def __init__(self, make: Callable[[SeedStreams], StackedMLP], seeds: Sequence[int], most: int) -> None:
-        copies = [seed for seed in seeds for _ in range(most)]
-        self.net = make(SeedStreams(copies, "placeholders")).requires_grad_(False)
-        self.streams = SeedStreams(seeds, "past policies")
-        self.most = most
-        self.added = 0
-        self.net.last.bias.fill_(-torch.inf)  # a policy that is not there yet accepts nobody
-
-    def add(self, policy: StackedMLP) -> None:
+    def add(self, policy: ClassifierNet, streams: SeedStreams) -> None:
         """Add a policy of every seed to the sample, in which it may replace another or be dropped."""
-        place = torch.full((len(self.streams),), self.added)
-        if self.added >= self.most:
-            place = (self.streams.uniform(1).squeeze(-1) * (self.added + 1)).long()
-        (seed,) = torch.where(place < self.most)
-        row = seed * self.most + place[seed]
-        for own, new in zip(self.net.parameters(), policy.parameters(), strict=True):
-            own[row] = new.detach()[seed]
+        place = self.added.expand(len(streams))
+        if self.added >= len(self.nets):
+            place = (streams.uniform(1).squeeze(-1) * (self.added + 1)).long()
+        for number, net in enumerate(self.nets):
+            for own, new in zip(net.parameters(), policy.parameters(), strict=True):
+                own[place == number] = new.detach()[place == number]
         self.added += 1
-
-    def any_accepts(self, columns: Tensor) -> Tensor:
-        """1 − Π_k (1 − π_k), shape (E, B), of people in columns (E, inputs, B); 0 without any policy."""
-        if self.added == 0:
-            return torch.zeros_like(columns[:, 0])
-        logit = self.net.forward_transposed(columns.repeat_interleave(self.most, dim=0)).squeeze(1)
-        rejects = F.logsigmoid(-logit).unflatten(0, (-1, self.most)).sum(1)
-        return -torch.expm1(rejects)
 
 
 class SellfOneStep(Remembering):
@@ -110,19 +79,15 @@ class SellfOneStep(Remembering):
         super().__init__(config, setting)
         self.memory = Memory("all")
         self.rule = DecisionRule()
-        make = partial(self.net, config.policy_arch)
-        self.policy = make(SeedStreams(setting.seeds, "policy"))
+        self.policy = self.net(config.policy_arch, SeedStreams(setting.seeds, "policy"))
         self.policy_optimiser = Adam(self.policy.parameters(), config.policy_learning_rate)
-        self.past = PastPolicies(make, setting.seeds, config.past_policies)
-
-    def accepts(self, x: Tensor, s: Tensor) -> Tensor:
-        """π(d=1 | x, s) with its gradient, shape (E, B)."""
-        return torch.sigmoid(self.policy.logit(x, s))
+        self.past = PastPolicies(self.policy, config.past_policies)
+        self.past_streams = SeedStreams(setting.seeds, "past policies")
 
     @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """π(d=1 | x, s), shape (E, B); ½ is where the utility of accepting is 0. Draws nothing."""
-        return self.accepts(x, s)
+        return self.policy.logit(x, s).sigmoid()
 
     @override
     @torch.no_grad()
@@ -135,11 +100,10 @@ class SellfOneStep(Remembering):
 
         In the warm-up the predictor alone is trained.
         """
-        self.past.add(self.policy)
+        self.past.add(self.policy, self.past_streams)
         super().update(decided)
-        for _ in range(self.config.policy_updates):
-            batch = self.memory.sample(self.config.batch_size, self.streams)
-            self.policy_optimiser.minimise(self.policy_loss(batch))
+        batches = self.memory.minibatches(self.config.policy_updates, self.config.batch_size, self.streams)
+        train_on(batches, self.policy_loss, self.policy_optimiser)
 
     @torch.no_grad()
     def inverse_any(self, batch: Decided) -> Tensor:
@@ -148,71 +112,72 @@ class SellfOneStep(Remembering):
         π_all is not below the propensity that a person was decided with: that policy is one of the past ones
         too, even where it is no net (the initial policy, exploration) or not in the sample.
         """
-        known = torch.maximum(self.past.any_accepts(self.policy.columns(batch.x, batch.s)), batch.propensity)
-        everybody = torch.ones_like(batch.accepted)
-        return ips_weight(known.clamp(min=SMALLEST), everybody, self.setting.protocol.max_ips_weight)
+        logits = self.past.logits(self.policy.columns(batch.x, batch.s), int(self.past.added))
+        rejects = sum((F.logsigmoid(-logit) for logit in logits), torch.zeros_like(batch.s))
+        known = torch.maximum(-torch.expm1(rejects), batch.propensity).clamp(min=SMALLEST)
+        return ips_weight(known, known > 0, self.setting.protocol.max_ips_weight)
 
     def loss(self, batch: Decided) -> Tensor:
         """Loss of the label predictor: cross-entropy with weights (1 − π)/π_all, a mean per group, (E,)."""
         logit = self.classifier.logit(batch.x, batch.s)
         loss = F.binary_cross_entropy_with_logits(logit, batch.label, reduction="none")
         rejects = 1.0 - self.score(batch.x, batch.s, self.streams)
-        weight = batch.accepted * rejects * self.inverse_any(batch) * groups(batch.s)
-        return ((weight * loss).sum(-1) / weight.sum(-1).clamp(min=SMALLEST)).sum(0)
+        weight = batch.accepted * rejects * self.inverse_any(batch) * by_group(batch.s)
+        return weighted_mean(loss, weight).sum(0)
 
     def policy_loss(self, batch: Decided) -> Tensor:
         """Loss of the policy on people accepted or not, shape (E,)."""
         config, setting, inverse_any = self.config, self.setting, self.inverse_any(batch)
-        accepts = self.accepts(batch.x, batch.s)
+        accepts = self.policy.logit(batch.x, batch.s).sigmoid()
         weight = ips_weight(batch.propensity, batch.accepted, setting.protocol.max_ips_weight)
         utility = (batch.accepted * weight * (batch.label - setting.cost) * accepts).mean(-1)
-        with torch.no_grad():
-            predicted = torch.sigmoid(self.classifier.logit(batch.x, batch.s))
-            imputed = torch.where(batch.accepted, batch.label, predicted)
-        gap = fairness_gap(config.fairness, accepts, imputed, batch.s)
-        share = confidence_weights(config.fairness, accepts.detach(), imputed, inverse_any, batch.s)
-        moments = masked_mean((1.0 - accepts).square() * inverse_any, groups(batch.s))
-        unfair = F.relu(gap - config.omega / 2)
+        predicted = super().score(batch.x, batch.s, self.streams)
+        imputed = torch.where(batch.accepted, batch.label, predicted)
+        right, counted = accepts, imputed
+        if config.fairness == "accuracy":
+            right, counted = accepts * imputed + (1.0 - accepts) * (1.0 - imputed), torch.ones_like(imputed)
+        group = by_group(batch.s).to(accepts.dtype)
+        share = confidence_weights(accepts.detach(), counted, inverse_any, group)
+        moments = weighted_mean((1.0 - accepts).square() * inverse_any, group)
+        unfair = F.relu(gap_of_rates(right, group * counted) - config.omega / 2)
         return -utility + config.beta_1 * unfair + config.beta_2 * (share * moments).sum(0)
 
 
-def groups(s: Tensor) -> Tensor:
-    """Who is of S = +1 and of S = −1, shape (2, E, B); rows without a person have s = 0."""
-    return torch.stack([s > 0, s < 0])
+def weighted_mean(values: Tensor, weight: Tensor) -> Tensor:
+    """Σ weight·values / Σ weight over people, shape (..., E), for (..., E, B); 0 without any weight."""
+    return (weight * values).sum(-1) / weight.sum(-1).clamp(min=SMALLEST)
 
 
-def fairness_gap(fairness: str, accepts: Tensor, label: Tensor, s: Tensor) -> Tensor:
-    """|Δ̂|, the difference between the groups of the true-positive rate or the accuracy, shape (E,).
+def gap_of_rates(values: Tensor, weight: Tensor) -> Tensor:
+    """|Δ̂|, the difference of the groups' weighted means of values (E, B), shape (E,).
 
-    `label` is ỹ or P(ỹ = 1), shape (E, B). It is 0 where a group is absent or has no label of 1 to compute a
-    rate from.
+    `weight` is that of a person in the rate of each group, shape (2, E, B). The gap is 0 where a group is
+    absent or has no weight.
 
     Examples:
-        >>> accepts, label = torch.tensor([[0.9, 0.1, 0.5, 0.5]]), torch.tensor([[1.0, 0.0, 1.0, 0.5]])
-        >>> fairness_gap("tpr", accepts, label, torch.tensor([[1.0, 1.0, -1.0, -1.0]]))
-        tensor([0.4000])
+        >>> label = torch.tensor([[1.0, 0.0, 1.0, 0.5], [1.0, 1.0, 0.0, 0.0]])
+        >>> weight = label * by_group(torch.tensor([[1.0, 1.0, -1.0, -1.0]]))
+        >>> gap_of_rates(torch.tensor([[0.9, 0.1, 0.5, 0.5]]), weight)
+        tensor([0.4000, 0.0000])
     """
-    right, of = accepts * label, label
-    if fairness == "accuracy":
-        right, of = right + (1.0 - accepts) * (1.0 - label), torch.ones_like(label)
-    mass = (groups(s) * of).sum(-1)
-    rate = (groups(s) * right).sum(-1) / mass.clamp(min=SMALLEST)
-    return torch.where((mass > 0).all(0), (rate[0] - rate[1]).abs(), 0.0)
+    first, second = weighted_mean(values, weight)
+    return (first - second).abs() * (weight > 0).any(-1).all(0)
 
 
-def confidence_weights(
-    fairness: str, accepts: Tensor, label: Tensor, inverse_any: Tensor, s: Tensor
-) -> Tensor:
-    """c_g of S = +1 and S = −1, shape (2, E): E_g[π_all]/E_g[1 − π] up to a factor that makes Σ_g c_g = 1.
+def confidence_weights(accepts: Tensor, counted: Tensor, inverse_any: Tensor, group: Tensor) -> Tensor:
+    """c_g of the groups, shape (2, E): E_g[π_all]/E_g[1 − π] up to a factor that makes Σ_g c_g = 1.
 
     A mean over the rejected is one over the remembered with weights of second moment
     E_g[π_all]/E_g[1 − π]²·E_g[(1 − π)²/π_all]; times the share of rejected, which is how much of the group's
-    rate they make up, that is the term of the loss. For the true-positive rate c_g is also divided by the
-    rate of labels 1, the denominator of that rate. `inverse_any` is 1/π_all; the other arguments are as for
-    `fairness_gap`.
+    rate they make up, that is the term of the loss. c_g is also divided by the mean of `counted`, what a
+    person counts in that rate: P(ỹ = 1) in the true-positive rate, 1 in the accuracy.
+
+    Args:
+        accepts: π, shape (E, B).
+        counted: shape (E, B).
+        inverse_any: 1/π_all, shape (E, B).
+        group: 1 for people of the group and 0 for others, shape (2, E, B).
     """
-    of = masked_mean(1.0 - accepts, groups(s))
-    if fairness == "tpr":
-        of = of * masked_mean(label, groups(s))
-    weight = masked_mean(1.0 / inverse_any, groups(s)) / (of + SMALLEST)
+    of = weighted_mean(1.0 - accepts, group) * weighted_mean(counted, group)
+    weight = weighted_mean(1.0 / inverse_any, group) / (of + SMALLEST)
     return weight / weight.sum(0).clamp(min=SMALLEST)
