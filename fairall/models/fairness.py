@@ -15,7 +15,7 @@ from fairall.data.people import Decided, group_index
 from fairall.data.prepared import PreparedData
 from fairall.display.progress import ProgressCallback
 from fairall.errors import FairAllError, count
-from fairall.models.classifier import Remembering
+from fairall.models.classifier import ClassifierNet, Remembering
 from fairall.models.learner import DecisionRule, Learner, PretrainCurves
 from fairall.models.memory import Memory
 from fairall.models.objectives import train_on
@@ -224,7 +224,7 @@ class BlindThresholds(FairThresholds):
             )
         self.remembering = learner.config
         self.group_streams = SeedStreams(self.setting.seeds, "groups of fairness")
-        self.group_net = learner.net(self.remembering.clf_arch, self.group_streams)
+        self.group_net = ClassifierNet(self.setting, self.remembering.clf_arch, self.group_streams)
         self.optimiser = Adam(self.group_net.parameters(), self.remembering.learning_rate)
         n_seeds = len(self.setting.seeds)
         self.register_buffer("price", torch.zeros(n_seeds, 2, dtype=torch.float64))

@@ -7,25 +7,24 @@ References:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
-import torch.nn.functional as F  # noqa: N812
+from scipy.special import pdtr
 from torch import Tensor
 from typing_extensions import override
 
 from fairall.config.checks import copies
 from fairall.data.people import Decided
-from fairall.models.classifier import Remembering, RememberingConfig
+from fairall.models.classifier import ClassifierNet, Remembering, RememberingConfig
 from fairall.models.learner import Setting
-from fairall.models.memory import Memory
-from fairall.models.objectives import masked_mean
-from fairall.nn.adam import Adam
+from fairall.models.objectives import cross_entropy, masked_mean
 from fairall.nn.stacked import in_chunks
 from fairall.runtime.randomness import SeedStreams
 
 ROWS_AT_ONCE = 100  # people, whose hidden units of all members fit into the processor's cache
 MOST_COPIES = 5  # of a person in a bootstrap sample; P(Poisson(1) > 5) = 6e-4
+AT_MOST = torch.tensor(pdtr(range(MOST_COPIES), 1.0)).float()  # P(Poisson(1) ≤ n)
 
 
 @dataclass
@@ -33,13 +32,6 @@ class MembersConfig(RememberingConfig):
     """Number of classifiers K."""
 
     members: int = copies(2)
-
-
-@dataclass(frozen=True)
-class Resampled(Decided):
-    """Decided people, and how often each is in the bootstrap sample of each member, shape (E, B, K)."""
-
-    copies: Tensor
 
 
 class Members(Remembering):
@@ -58,34 +50,32 @@ class Members(Remembering):
         members = SeedStreams([seed for seed in setting.seeds for _ in range(config.members)], "members")
         for k, generator in enumerate(members.generators):
             generator.manual_seed(generator.initial_seed() + k % config.members)
-        self.memory = Memory("accepted", of=Resampled)
-        self.classifier = self.net(config.clf_arch, members)
-        self.optimiser = Adam(self.classifier.parameters(), config.learning_rate)
+        self.classifier = ClassifierNet(setting, config.clf_arch, members)
+        self.restart()
 
     @override
     def remember(self, decided: Decided) -> None:
-        super().remember(self.resampled(decided))
+        """Remember people with as many copies for each member as Poisson(1) says, at most `MOST_COPIES`.
 
-    def resampled(self, decided: Decided) -> Resampled:
-        """People with copies drawn from Poisson(1), at most `MOST_COPIES`."""
+        The numbers of copies, times the weight of the label, are the `weight` that is remembered, shape
+        (E, B, K).
+        """
         uniform = self.streams.uniform(decided.s.shape[1], self.config.members)
-        counts = torch.arange(MOST_COPIES, dtype=torch.float32)
-        below = (torch.exp(-1.0 - torch.lgamma(counts + 1.0))).cumsum(0)  # P(Poisson(1) ≤ n)
-        copies = torch.searchsorted(below, uniform, right=True).to(uniform.dtype)
-        return Resampled(**vars(decided), copies=copies)
+        copies = torch.searchsorted(AT_MOST, uniform, right=True).to(uniform.dtype)
+        weight = copies if decided.weight is None else copies * decided.weight.unsqueeze(-1)
+        super().remember(replace(decided, weight=weight))
 
+    @override
     def loss(self, batch: Decided) -> Tensor:
-        """Cross-entropy of each member's sample of the accepted, summed over members, shape (E,)."""
-        assert isinstance(batch, Resampled)
-        label = batch.label.unsqueeze(1).expand(-1, self.config.members, -1)
-        return self.sample_loss(batch, label, batch.accepted)
+        """Cross-entropy of each member's sample of the accepted, summed over members, shape (E,).
 
-    def sample_loss(self, batch: Resampled, label: Tensor, known: Tensor) -> Tensor:
-        """The same of labels (E, K, B), averaged over the people who are `known` (E, B)."""
-        logit = self.member_logits(batch.x, batch.s)
-        loss = F.binary_cross_entropy_with_logits(logit, label, reduction="none")
-        loss = (loss * batch.copies.mT).mean(1)
-        return self.config.members * masked_mean(batch.weighted(loss), known)
+        A label that is not the same for all members has the shape (E, B, K).
+        """
+        n, logit = self.config.members, self.member_logits(batch.x, batch.s)
+        label = batch.label.reshape(*batch.s.shape, -1).expand(-1, -1, n)
+        assert batch.weight is not None
+        loss = (cross_entropy(logit, label.mT) * batch.weight.mT).mean(1)
+        return n * masked_mean(loss, batch.accepted)
 
     def member_logits(self, x: Tensor, s: Tensor) -> Tensor:
         """Logits of all members, shape (E, K, B)."""

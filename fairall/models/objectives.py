@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -12,6 +13,9 @@ from torch import Tensor
 from fairall.data.people import Decided
 from fairall.models.learner import Setting
 from fairall.nn.adam import Adam
+
+cross_entropy = partial(F.binary_cross_entropy_with_logits, reduction="none")
+"""Cross-entropy of labels in [0, 1] and logits, of their shape."""
 
 
 @dataclass(frozen=True)

@@ -30,12 +30,12 @@ FAIRNESS = "none", "demographic_parity", "equal_opportunity"
 class SemiLogistic(DecisionRule):
     """Acceptance with probability 1 from the threshold on, and with the score as probability below.
 
-    >>> SemiLogistic().propensity(torch.tensor([0.2, 0.7]))
+    >>> SemiLogistic().propensity(torch.tensor([0.2, 0.7]), torch.zeros(2, 1))
     tensor([0.2000, 1.0000])
     """
 
     @override
-    def propensity(self, score: Tensor) -> Tensor:
+    def propensity(self, score: Tensor, x: Tensor) -> Tensor:
         """1 from the threshold on, which has no gradient, and the score below; of its shape."""
         return torch.where(score >= self.threshold, 1.0, score)
 
@@ -69,7 +69,7 @@ class Consequential(Remembering):
 
     Attributes:
         sides: s of each group, of two S = −1 first.
-        total: Σ w of the people trained on by group, shape (E, G).
+        total: Σ w of the people remembered by group, shape (E, G).
     """
 
     two_groups = False
@@ -86,38 +86,34 @@ class Consequential(Remembering):
         self.sides = sorted(sides(setting.schema.n_groups))
         self.register_buffer("total", torch.zeros(len(setting.seeds), len(self.sides)))
 
+    @override
     def remember(self, decided: Decided) -> None:
         """Remember the applicants, and with `data=recent` nobody else."""
         if self.config.data == "recent":
             self.memory = Memory("accepted")
         super().remember(decided)
-
-    @override
-    def train_classifier(self) -> float:
         self.total.copy_(self.weights(self.memory.rows()).sum(-1).mT)
-        return super().train_classifier()
 
     def loss(self, batch: Decided) -> Tensor:
         """Minus the objective, or the cross-entropy of the model of a threshold rule, shape (E,)."""
         if self.config.policy == "threshold":
             return super().loss(batch)
-        acceptance = self.rule.propensity(torch.sigmoid(self.classifier.logit(batch.x, batch.s)))
+        logit = self.classifier.logit(batch.x, batch.s)
+        acceptance = self.rule.propensity(torch.sigmoid(logit), batch.x)
         share = self.memory.counts / self.total.sum(-1).clamp(min=1.0)
         weight = self.weights(batch).sum(0) * share.unsqueeze(-1)
         utility = (weight * acceptance * (batch.label - self.setting.cost)).mean(-1)
-        return self.penalty(acceptance, batch) - utility
+        return -utility if self.config.fairness == "none" else self.penalty(acceptance, batch) - utility
 
     def penalty(self, acceptance: Tensor, batch: Decided) -> Tensor:
-        """λ/2·Δb² of acceptance probabilities (E, B), shape (E,); 0 while a group is unknown.
+        """λ/2·Δb² of acceptance probabilities (E, B), shape (E,); 0 while one of two groups is unknown.
 
         The square is the product of the Δb of two halves of the minibatch, which are independent: the square
         of one noisy Δb would also penalise its variance, and so acceptance.
         """
-        if self.config.fairness == "none":
-            return acceptance.new_zeros(len(acceptance))
-        benefit = acceptance if self.config.fairness == "demographic_parity" else acceptance * batch.label
+        label = batch.label if self.config.fairness == "equal_opportunity" else 1.0
         share = self.memory.counts / self.total.mT.clamp(min=1.0)
-        in_halves = (self.weights(batch) * benefit).unflatten(-1, (2, -1)).mean(-1)
+        in_halves = (self.weights(batch) * acceptance * label).unflatten(-1, (2, -1)).mean(-1)
         first, second = share.unsqueeze(-1) * in_halves
         return 0.5 * self.config.lambda_ * (second - first).prod(-1) * (self.total > 0).all(-1)
 

@@ -87,4 +87,4 @@ class NeuralUcb(Remembering):
     def explore(self, x: Tensor, s: Tensor, propensity: Tensor, uniform: Tensor) -> Tensor:
         """1 also where the upper bound is at least c, shape (E, N); `uniform` is not used."""
         bound = torch.sigmoid(self.classifier.logit(x, s) + self.bonus(x, s)).to(propensity.dtype)
-        return torch.maximum(propensity, self.rule.propensity(bound))
+        return torch.maximum(propensity, self.rule.propensity(bound, x))

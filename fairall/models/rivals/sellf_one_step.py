@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from fairall.config.checks import at_least, copies, hidden_sizes, limited, not_negative, one_of, positive
 from fairall.data.people import Decided
-from fairall.models.classifier import Remembering, RememberingConfig
+from fairall.models.classifier import ClassifierNet, Remembering, RememberingConfig
 from fairall.models.learner import DecisionRule, Setting
 from fairall.models.memory import Memory
 from fairall.models.objectives import ips_weight, masked_mean
@@ -110,7 +110,7 @@ class SellfOneStep(Remembering):
         super().__init__(config, setting)
         self.memory = Memory("all")
         self.rule = DecisionRule()
-        make = partial(self.net, config.policy_arch)
+        make = partial(ClassifierNet, setting, config.policy_arch)
         self.policy = make(SeedStreams(setting.seeds, "policy"))
         self.policy_optimiser = Adam(self.policy.parameters(), config.policy_learning_rate)
         self.past = PastPolicies(make, setting.seeds, config.past_policies)
