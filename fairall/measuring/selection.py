@@ -12,8 +12,8 @@ from torch import Tensor
 from fairall.data.people import People
 from fairall.measuring.latent_quality import ENOUGH, readability_of_s, sound, stacked
 from fairall.metrics import weighted_mean
+from fairall.models.classifier import IPSClassifier
 from fairall.models.elbo import reparameterize
-from fairall.models.fairlog import UnfairLog
 from fairall.models.latent_learner import LatentLearner
 from fairall.models.learner import Learner
 from fairall.models.objectives import cost_sensitive_cross_entropy
@@ -110,7 +110,7 @@ def classifier_logit(learner: Learner, x: Tensor, s: Tensor) -> Tensor:
 
 
 @classifier_logit.register
-def _(learner: UnfairLog, x: Tensor, s: Tensor) -> Tensor:
+def _(learner: IPSClassifier, x: Tensor, s: Tensor) -> Tensor:
     return learner.classifier.logit(x, s)
 
 

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from fairall.config.checks import at_least, hidden_sizes, positive
+from fairall.config.checks import at_least, below_one, hidden_sizes, one_of, positive
 from fairall.config.schema import ModelConfig, NetInputs
 from fairall.data.features import FeatureInputs
 from fairall.data.people import Decided
-from fairall.models.learner import DecisionRule, Learner, Setting
-from fairall.models.memory import Memory
-from fairall.models.objectives import cross_entropy, masked_mean, train_on
+from fairall.models.learner import DECISIONS, DecisionRule, Learner, Setting
+from fairall.models.memory import MEMORIES, Memory
+from fairall.models.objectives import classification_risk, cross_entropy, masked_mean, train_on
 from fairall.nn.adam import Adam
 from fairall.nn.stacked import StackedMLP
 from fairall.runtime.randomness import SeedStreams
@@ -87,6 +87,69 @@ class Classifier(Learner):
     def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """From the logit, shape (E, B), which does not saturate as the score does; draws nothing."""
         return self._moved(self.classifier.logit(x, s), x)
+
+
+@dataclass
+class IPSClassifierConfig(ClassifierConfig):
+    """How the classifier decides, whom it is trained on, and its dropout."""
+
+    decision: str = one_of(DECISIONS)
+    memory: str = one_of(MEMORIES)
+    clf_dropout: float = below_one()
+
+
+class IPSClassifier(Classifier):
+    """Acceptance probability as a net of (x, s), trained on a time step's applicants or on all so far.
+
+    The loss weighs labelled people by 1/π and contains c, so that the score is ½ where p(ỹ = 1 | x, s) = c
+    (Kilbertus et al. 2020, with a deep net). A subclass may override `penalty`.
+
+    Attributes:
+        past: everybody so far, with `memory=all`; None with `memory=step`.
+        replays: draw from these.
+    """
+
+    weighs_labels = True
+    two_groups = False
+    takes_amounts = True
+    config: IPSClassifierConfig
+    config_type = IPSClassifierConfig
+
+    def __init__(self, config: IPSClassifierConfig, setting: Setting) -> None:
+        super().__init__(config, setting, dropout=config.clf_dropout)
+        self.rule = DecisionRule(drawn=config.decision == "sample")
+        self.past = Memory("all") if config.memory == "all" else None
+        self.replays = SeedStreams(setting.seeds, "replay")
+
+    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
+        """Train for one epoch."""
+        if epoch == 0 and self.past is not None:
+            self.past.add(decided)
+        loss = self.train_epoch(decided)
+        if epoch == self.setting.schedule.warm_up_epochs - 1:
+            # As in `LatentLearner`: Phase II must not start with second moments close to zero.
+            self.restart()
+        return {"loss": loss}
+
+    def update(self, decided: Decided) -> None:
+        """Train for one epoch, with `memory=all` of people drawn from everybody so far (`LatentLearner`)."""
+        if self.past is not None:
+            decided = self.past.replay(decided, self.setting.schedule.batches_per_epoch, self.replays)
+        self.train_epoch(decided)
+
+    def train_epoch(self, decided: Decided) -> float:
+        """Train on everybody once; return the loss of the last minibatch, averaged over replicates."""
+        batches = decided.minibatches(self.setting.schedule.batches_per_epoch, self.streams)
+        return train_on(batches, self.loss, self.optimiser)
+
+    def loss(self, batch: Decided) -> Tensor:
+        """R (eq. 5) and the penalty, shape (E,)."""
+        logit = self.classifier.logit(batch.x, batch.s, self.streams)
+        return classification_risk(logit, batch, self.setting) + self.penalty(logit, batch)
+
+    def penalty(self, logit: Tensor, batch: Decided) -> Tensor | float:
+        """What is added to the risk, shape (E,), for acceptance probabilities of log odds (E, B): nothing."""
+        return 0.0
 
 
 @dataclass

@@ -13,88 +13,26 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from fairall.config.checks import below_one, not_negative, one_of
+from fairall.config.checks import not_negative
 from fairall.config.schema import FairLogMinibatches, FairLogPenalty
 from fairall.data.people import Decided, group_index
-from fairall.models.classifier import Classifier, ClassifierConfig
-from fairall.models.learner import DECISIONS, LEAST, DecisionRule, Setting
-from fairall.models.memory import MEMORIES, Memory
-from fairall.models.objectives import classification_risk, masked_mean, train_on
-from fairall.runtime.randomness import SeedStreams
+from fairall.models.classifier import IPSClassifier, IPSClassifierConfig
+from fairall.models.learner import LEAST, Setting
+from fairall.models.objectives import masked_mean
+
+
+class UnfairLog(IPSClassifier):
+    """IPS-weighted cross-entropy without a fairness term."""
 
 
 @dataclass
-class UnfairLogConfig(ClassifierConfig):
-    """How the classifier decides, whom it is trained on, and its dropout."""
-
-    decision: str = one_of(DECISIONS)
-    memory: str = one_of(MEMORIES)
-    clf_dropout: float = below_one()
-
-
-class UnfairLog(Classifier):
-    """Acceptance probability as a net of (x, s), trained on a time step's applicants or on all so far.
-
-    The loss weighs labelled people by 1/π and contains c, so that the score is ½ where p(ỹ = 1 | x, s) = c
-    (Kilbertus et al. 2020, with a deep net). A subclass may override `penalty`.
-
-    Attributes:
-        past: everybody so far, with `memory=all`; None with `memory=step`.
-        replays: draw from these.
-    """
-
-    weighs_labels = True
-    two_groups = False
-    takes_amounts = True
-    config: UnfairLogConfig
-    config_type = UnfairLogConfig
-
-    def __init__(self, config: UnfairLogConfig, setting: Setting) -> None:
-        super().__init__(config, setting, dropout=config.clf_dropout)
-        self.rule = DecisionRule(drawn=config.decision == "sample")
-        self.past = Memory("all") if config.memory == "all" else None
-        self.replays = SeedStreams(setting.seeds, "replay")
-
-    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        """Train for one epoch."""
-        if epoch == 0 and self.past is not None:
-            self.past.add(decided)
-        loss = self.train_epoch(decided)
-        if epoch == self.setting.schedule.warm_up_epochs - 1:
-            # As in `LatentLearner`: Phase II must not start with second moments close to zero.
-            self.restart()
-        return {"loss": loss}
-
-    def update(self, decided: Decided) -> None:
-        """Train for one epoch, with `memory=all` of people drawn from everybody so far (`LatentLearner`)."""
-        if self.past is not None:
-            decided = self.past.replay(decided, self.setting.schedule.batches_per_epoch, self.replays)
-        self.train_epoch(decided)
-
-    def train_epoch(self, decided: Decided) -> float:
-        """Train on everybody once; return the loss of the last minibatch, averaged over replicates."""
-        batches = decided.minibatches(self.setting.schedule.batches_per_epoch, self.streams)
-        return train_on(batches, self.loss, self.optimiser)
-
-    @override
-    def loss(self, batch: Decided) -> Tensor:
-        """R (eq. 5) and the penalty, shape (E,)."""
-        logit = self.classifier.logit(batch.x, batch.s, self.streams)
-        return classification_risk(logit, batch, self.setting) + self.penalty(logit, batch)
-
-    def penalty(self, logit: Tensor, batch: Decided) -> Tensor | float:
-        """What is added to the risk, shape (E,), for acceptance probabilities of log odds (E, B): nothing."""
-        return 0.0
-
-
-@dataclass
-class FairLogConfig(UnfairLogConfig):
+class FairLogConfig(IPSClassifierConfig):
     """λ, the weight of the penalty."""
 
     lambda_: float = not_negative()
 
 
-class FairLog(UnfairLog):
+class FairLog(IPSClassifier):
     """IPS-weighted cross-entropy with a penalty on demographic-parity unfairness (DPU)."""
 
     config: FairLogConfig

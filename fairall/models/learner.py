@@ -315,10 +315,8 @@ class Learner(nn.Module, ABC):
         """
         parts = self._parts()
         if state["parts"].keys() != parts.keys():
-            saved, own = (", ".join(names) or "nothing" for names in (state["parts"], parts))
             raise FairAllError(
-                f"the checkpoint has the state of {saved}, but {type(self).__name__} has {own}; "
-                "start anew with force=true"
+                f"the checkpoint is of another {type(self).__name__}: start anew with force=true"
             )
         self.load_state_dict(state["modules"])
         for name, part in parts.items():

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 from scipy.special import pdtr
 from torch import Tensor
 from typing_extensions import override
@@ -38,7 +39,7 @@ class Members(Remembering):
     """K classifiers of p(ỹ = 1 | x, s) per seed.
 
     A person is in the sample of a member Poisson(1) times. Member k of seed e is replicate e·K + k of
-    the net. A subclass decides by `pooled`.
+    the net. The mean of the members' probabilities decides; a subclass may pool them otherwise.
     """
 
     two_groups = False
@@ -69,19 +70,37 @@ class Members(Remembering):
     def loss(self, batch: Decided) -> Tensor:
         """Cross-entropy of each member's sample of the accepted, summed over members, shape (E,).
 
-        A label that is not the same for all members has the shape (E, B, K).
+        Labels are those of all members, shape (E, B), or of each, shape (E, B, K).
         """
-        n, logit = self.config.members, self.member_logits(batch.x, batch.s)
-        label = batch.label.reshape(*batch.s.shape, -1).expand(-1, -1, n)
-        assert batch.weight is not None
-        loss = (cross_entropy(logit, label.mT) * batch.weight.mT).mean(1)
-        return n * masked_mean(loss, batch.accepted)
+        logit = self.member_logits(batch.x, batch.s)
+        label = batch.label.reshape(*batch.s.shape, -1).expand_as(logit)
+        loss = batch.weighted(cross_entropy(logit, label)).mean(-1)
+        return self.config.members * masked_mean(loss, batch.accepted)
 
     def member_logits(self, x: Tensor, s: Tensor) -> Tensor:
-        """Logits of all members, shape (E, K, B)."""
+        """Logits of all members, shape (E, B, K)."""
         columns = self.classifier.columns(x, s).repeat_interleave(self.config.members, dim=0)
-        return self.classifier.forward_transposed(columns).squeeze(1).unflatten(0, (len(s), -1))
+        return self.classifier.forward_transposed(columns).squeeze(1).unflatten(0, (len(s), -1)).mT
 
-    def pooled(self, pool: Callable[[Tensor], Tensor], x: Tensor, s: Tensor) -> Tensor:
-        """A function of the members' logits, from (E, K, B) to (E, B)."""
-        return in_chunks(lambda x, s: pool(self.member_logits(x, s)), x, s, rows=ROWS_AT_ONCE)
+    @override
+    @torch.no_grad()
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """`pooled_probability`, shape (E, B); draws nothing."""
+        return self._of_members(self.pooled_probability, x, s)
+
+    @override
+    @torch.no_grad()
+    def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """`pooled_log_odds`, which do not saturate as the score does, shape (E, B), float64."""
+        return self._of_members(self.pooled_log_odds, x, s).double()
+
+    def _of_members(self, pooled: Callable[[Tensor], Tensor], x: Tensor, s: Tensor) -> Tensor:
+        return in_chunks(lambda x, s: pooled(self.member_logits(x, s)), x, s, rows=ROWS_AT_ONCE)
+
+    def pooled_probability(self, logit: Tensor) -> Tensor:
+        """The mean of the members' p(ỹ = 1 | x, s), whose logits have the shape (E, B, K); shape (E, B)."""
+        return logit.sigmoid().mean(-1)
+
+    def pooled_log_odds(self, logit: Tensor) -> Tensor:
+        """Log odds of `pooled_probability`, of the same shapes."""
+        return F.logsigmoid(logit).logsumexp(-1) - F.logsigmoid(-logit).logsumexp(-1)

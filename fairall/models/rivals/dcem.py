@@ -59,7 +59,7 @@ class DCEM(Remembering):
 
     @override
     def minibatches(self) -> Iterable[Decided]:
-        """Minibatches of everybody, on which e is trained, then after an E-step at the start of each round."""
+        """Minibatches of everybody, on which e is trained, then by rounds, completed by an E-step each."""
         n = self.config.updates
         batches = self.memory.minibatches(self.config.rounds * n, self.config.batch_size, self.streams)
         train_on(batches, self.selection_loss, self.selection_optimiser)

@@ -17,7 +17,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from typing_extensions import override
 
@@ -27,7 +26,6 @@ from fairall.models.learner import Setting
 from fairall.models.logistic import mixture_odds
 from fairall.models.members import Members, MembersConfig
 from fairall.models.memory import Memory
-from fairall.runtime.randomness import SeedStreams
 
 
 @dataclass
@@ -83,29 +81,9 @@ class MultipleImputation(Members):
         probability π, and accepted people have Γ times the odds of rejected ones, these have the odds o with
         π·Γo/(1 + Γo) + (1 − π)·o/(1 + o) = p.
         """
-        p = self.member_logits(batch.x, batch.s).sigmoid().mT
+        p = self.member_logits(batch.x, batch.s).sigmoid()
         if self.config.odds_ratio is None:
             return p
         share = batch.propensity.unsqueeze(-1)
         odds = mixture_odds(p.double(), share.double(), self.config.odds_ratio)
         return torch.where(share > 0, (odds / (1.0 + odds)).to(p.dtype), p)
-
-    @torch.no_grad()
-    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """The mean of the members' p(ỹ = 1 | x, s), shape (E, B)."""
-        return self.pooled(lambda logit: logit.sigmoid().mean(1), x, s)
-
-    @override
-    @torch.no_grad()
-    def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """The log odds of that mean, which do not saturate as it does, shape (E, B)."""
-        return self.pooled(log_odds_of_mean, x, s).double()
-
-
-def log_odds_of_mean(logit: Tensor) -> Tensor:
-    """Log odds of the mean of K probabilities, whose log odds are of shape (E, K, B); shape (E, B).
-
-    >>> log_odds_of_mean(torch.tensor([[[0.0, 50.0], [0.0, 50.0]]]))
-    tensor([[ 0., 50.]])
-    """
-    return F.logsigmoid(logit).logsumexp(1) - F.logsigmoid(-logit).logsumexp(1)

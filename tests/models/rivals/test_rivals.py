@@ -115,6 +115,7 @@ def test_s_is_a_feature_if_asked_for(model: str, sees_s: bool) -> None:
     [
         ("consequential", {"data": "recent"}, False, True),
         ("consequential", {"data": "all"}, False, False),
+        ("greedy", {}, False, False),
         ("dcem", {}, True, False),
         ("sellf_one_step", {}, True, False),
     ],
