@@ -104,6 +104,7 @@ class DecisionRule:
     Attributes:
         threshold: score from which on it pays to accept.
         drawn: whether π is the score itself; otherwise π is 1 from `threshold` on, and 0 below.
+        certain: score from which on π is 1 where it is drawn.
         amounts: whose break-even probability is the threshold of each person in place of `threshold`; of a
             rule that is not drawn.
     """
@@ -111,6 +112,7 @@ class DecisionRule:
     threshold: float = 0.5
     drawn: bool = True
     amounts: Amounts | None = None
+    certain: float = 1.0
 
     def least(self, x: Tensor) -> Tensor:
         """Least score accepted of people x (..., D), shape (...), or () where it is that of all."""
@@ -124,8 +126,12 @@ class DecisionRule:
         >>> score, x = torch.tensor([0.2, 0.7]), torch.zeros(2, 1)
         >>> DecisionRule(0.3).propensity(score, x), DecisionRule(0.3, drawn=False).propensity(score, x)
         (tensor([0.2000, 0.7000]), tensor([0., 1.]))
+        >>> DecisionRule(certain=0.5).propensity(score, x)
+        tensor([0.2000, 1.0000])
         """
-        return score if self.drawn else (score >= self.least(x)).to(score.dtype)
+        if self.drawn:
+            return torch.where(score >= self.certain, 1.0, score)
+        return (score >= self.least(x)).to(score.dtype)
 
 
 class Learner(nn.Module, ABC):

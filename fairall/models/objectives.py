@@ -105,8 +105,7 @@ def ips_weight(propensity: Tensor, accepted: Tensor, most: float | None) -> Tens
         most: 1 or more; None for no bound.
     """
     # The weight of a rejected row is never used; 1 keeps 0 · inf out of the gradient.
-    weight = 1.0 / torch.where(accepted, propensity, torch.ones_like(propensity))
-    return weight if most is None else weight.clamp(max=most)
+    return (1.0 / torch.where(accepted, propensity, 1.0)).clamp(1.0, most)
 
 
 def ips_risk(loss: Tensor, weight: Tensor, accepted: Tensor) -> Tensor:

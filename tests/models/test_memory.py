@@ -51,17 +51,14 @@ def test_it_is_a_list_of_people_per_seed(
     keep: Keep, limit: int, n_seeds: int, sizes: list[int], saved_before: int, draw: int
 ) -> None:
     memory, known = Memory(keep, limit, of=Marked), [list[int]() for _ in range(n_seeds)]
-    first, luck = 2, torch.Generator().manual_seed(draw)
-    rates = torch.tensor([[0.8], [0.0], [0.5]])[:n_seeds]
+    luck, rates = torch.Generator().manual_seed(draw), torch.tensor([[0.8], [0.0], [0.5]])[:n_seeds]
     for t, size in enumerate(sizes):
         took = torch.rand(n_seeds, size, generator=luck) < rates
-        number = first + 2 * torch.arange(took.numel()).view(took.shape) + took
-        first += 2 * took.numel()
+        number = (2 * torch.randint(1, 999, took.shape, generator=luck) + took).float()
         if t == saved_before:
             state, memory = memory.state_dict(), Memory(keep, limit, of=Marked)
             memory.load_state_dict(as_saved(state))
-        added = numbered(number.float())
-        memory.add(added)
+        memory.add(added := numbered(number))
         added.x.zero_()  # what is added is copied
         expected = torch.zeros(n_seeds, max(1, sum(sizes)))
         for place, own, numbers in zip(expected, known, number.tolist(), strict=True):

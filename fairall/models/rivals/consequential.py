@@ -16,33 +16,19 @@ from torch import Tensor
 from typing_extensions import override
 
 from fairall.config.checks import even, not_negative, one_of
-from fairall.data.people import Decided
+from fairall.data.people import Decided, group_index
 from fairall.models.classifier import Remembering, RememberingConfig
 from fairall.models.learner import DecisionRule, Setting
 from fairall.models.memory import Memory
 from fairall.models.objectives import ips_weight
-from fairall.tables.groups import sides
 
 DATA = "recent", "all"
 FAIRNESS = "none", "demographic_parity", "equal_opportunity"
 
 
-class SemiLogistic(DecisionRule):
-    """Acceptance with probability 1 from the threshold on, and with the score as probability below.
-
-    >>> SemiLogistic().propensity(torch.tensor([0.2, 0.7]), torch.zeros(2, 1))
-    tensor([0.2000, 1.0000])
-    """
-
-    @override
-    def propensity(self, score: Tensor, x: Tensor) -> Tensor:
-        """1 from the threshold on, which has no gradient, and the score below; of its shape."""
-        return torch.where(score >= self.threshold, 1.0, score)
-
-
 # Classes of policies (Kilbertus et al. 2020, section 5). The objective of two contains the cost, so that ½
 # decides; the third is a model of the label, for which c decides.
-DRAWN = {"logistic": DecisionRule(), "semi_logistic": SemiLogistic()}
+DRAWN = {"logistic": DecisionRule(), "semi_logistic": DecisionRule(certain=0.5)}
 POLICIES = (*DRAWN, "threshold")
 
 
@@ -68,7 +54,6 @@ class Consequential(Remembering):
     and accepts where p(ỹ = 1 | x, s) ≥ c, as `Greedy` does; the fairness term is not for it.
 
     Attributes:
-        sides: s of each group, of two S = −1 first.
         total: Σ w of the people remembered by group, shape (E, G).
     """
 
@@ -83,8 +68,7 @@ class Consequential(Remembering):
         self.classifier.sees_s = config.protected_as_feature
         if config.fairness != "none":
             setting.schema.require_two_groups(f"model.fairness={config.fairness}", "choose none, or ")
-        self.sides = sorted(sides(setting.schema.n_groups))
-        self.register_buffer("total", torch.zeros(len(setting.seeds), len(self.sides)))
+        self.register_buffer("total", torch.zeros(len(setting.seeds), setting.schema.n_groups))
 
     @override
     def remember(self, decided: Decided) -> None:
@@ -122,5 +106,7 @@ class Consequential(Remembering):
 
         At most `protocol.max_ips_weight`.
         """
-        own = decided.accepted & torch.stack([decided.s == side for side in self.sides])
+        n_groups = self.setting.schema.n_groups
+        of_group = group_index(decided.s, n_groups) == torch.arange(n_groups).view(-1, 1, 1)
+        own = decided.accepted & of_group
         return own * ips_weight(decided.propensity, own, self.setting.protocol.max_ips_weight)
