@@ -84,17 +84,3 @@ def test_labels_that_are_not_missing_at_random_are_learnt_with_their_odds_ratio(
         learner.warm_up_epoch(decided, epoch)
     off = learner.score(x, s, streams) - truth
     assert off.mean() == pytest.approx(bias, abs=0.02)
-
-
-@pytest.mark.whole
-def test_members_vary_more_where_labels_are_absent() -> None:
-    seeds = [0, 1, 2]
-    streams, learner = SeedStreams(seeds, "world"), imputing(seeds=seeds, features="x", members=10)
-    x, s = streams.normal(400, 1), 2.0 * (streams.uniform(400) < 0.5) - 1.0
-    people = People(x, s, (streams.uniform(400) < torch.sigmoid(2.0 * x[..., 0])).float())
-    seen = (x[..., 0] > 0).float()
-    for epoch in range(30):
-        learner.warm_up_epoch(Decided.reveal(people, seen, seen > 0), epoch)
-    spread = learner.member_logits(x, s).sigmoid().std(-1)
-    absent, present = ((spread * of).sum(1) / of.sum(1) for of in (1 - seen, seen))
-    assert (absent > 1.5 * present).all()
