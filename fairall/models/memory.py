@@ -83,8 +83,8 @@ class Memory(Stateful):
 
     def sample(self, n: int, streams: SeedStreams) -> Decided:
         """People drawn with replacement, fields (E, n, ...); rows as in `rows` for a seed without any."""
-        counts = self.counts.unsqueeze(-1)
-        rows = (streams.uniform(n) * counts).long().minimum(counts - 1).clamp(min=0)
+        # In float32, too, a number below 1 times a whole one is below that.
+        rows = (streams.uniform(n) * self.counts.unsqueeze(-1)).long()
         return self.of(**{name: take(column, rows) for name, column in self.columns.items()})
 
     def minibatches(self, n_batches: int, size: int, streams: SeedStreams) -> list[Decided]:

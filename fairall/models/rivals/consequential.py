@@ -54,7 +54,7 @@ class Consequential(Remembering):
     and accepts where p(ỹ = 1 | x, s) ≥ c, as `Greedy` does; the fairness term is not for it.
 
     Attributes:
-        total: Σ w of the people remembered by group, shape (E, G).
+        total: Σ w of the people remembered by group, shape (G, E).
     """
 
     two_groups = False
@@ -68,7 +68,7 @@ class Consequential(Remembering):
         self.classifier.sees_s = config.protected_as_feature
         if config.fairness != "none":
             setting.schema.require_two_groups(f"model.fairness={config.fairness}", "choose none, or ")
-        self.register_buffer("total", torch.zeros(len(setting.seeds), setting.schema.n_groups))
+        self.register_buffer("total", torch.zeros(setting.schema.n_groups, len(setting.seeds)))
 
     @override
     def remember(self, decided: Decided) -> None:
@@ -76,7 +76,7 @@ class Consequential(Remembering):
         if self.config.data == "recent":
             self.memory = Memory("accepted")
         super().remember(decided)
-        self.total.copy_(self.weights(self.memory.rows()).sum(-1).mT)
+        self.total.copy_(self.weights(self.memory.rows()).sum(-1))
 
     def loss(self, batch: Decided) -> Tensor:
         """Minus the objective, or the cross-entropy of the model of a threshold rule, shape (E,)."""
@@ -84,7 +84,7 @@ class Consequential(Remembering):
             return super().loss(batch)
         logit = self.classifier.logit(batch.x, batch.s)
         acceptance = self.rule.propensity(torch.sigmoid(logit), batch.x)
-        share = self.memory.counts / self.total.sum(-1).clamp(min=1.0)
+        share = self.memory.counts / self.total.sum(0).clamp(min=1.0)
         weight = self.weights(batch).sum(0) * share.unsqueeze(-1)
         utility = (weight * acceptance * (batch.label - self.setting.cost)).mean(-1)
         return -utility if self.config.fairness == "none" else self.penalty(acceptance, batch) - utility
@@ -96,10 +96,10 @@ class Consequential(Remembering):
         of one noisy Δb would also penalise its variance, and so acceptance.
         """
         label = batch.label if self.config.fairness == "equal_opportunity" else 1.0
-        share = self.memory.counts / self.total.mT.clamp(min=1.0)
+        share = self.memory.counts / self.total.clamp(min=1.0)
         in_halves = (self.weights(batch) * acceptance * label).unflatten(-1, (2, -1)).mean(-1)
-        first, second = share.unsqueeze(-1) * in_halves
-        return 0.5 * self.config.lambda_ * (second - first).prod(-1) * (self.total > 0).all(-1)
+        (gap,) = (share.unsqueeze(-1) * in_halves).diff(dim=0)
+        return 0.5 * self.config.lambda_ * gap.prod(-1) * (self.total > 0).all(0)
 
     def weights(self, decided: Decided) -> Tensor:
         """1/propensity of the accepted of each group, 0 of others, shape (G, E, B).

@@ -7,6 +7,7 @@ References:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -60,11 +61,11 @@ class DCEM(Remembering):
     @override
     def minibatches(self) -> Iterable[Decided]:
         """Minibatches of everybody, on which e is trained, then by rounds, completed by an E-step each."""
-        n = self.config.updates
-        batches = self.memory.minibatches(self.config.rounds * n, self.config.batch_size, self.streams)
-        train_on(batches, self.selection_loss, self.selection_optimiser)
-        for first in range(0, len(batches), n):
-            yield from [self.completed(batch) for batch in batches[first : first + n]]
+        config, draw = self.config, self.memory.minibatches
+        rounds = [draw(config.updates, config.batch_size, self.streams) for _ in range(config.rounds)]
+        train_on(itertools.chain(*rounds), self.selection_loss, self.selection_optimiser)
+        for batches in rounds:
+            yield from [self.completed(batch) for batch in batches]
 
     def selection_loss(self, batch: Decided) -> Tensor:
         """Cross-entropy of e, shape (E,)."""

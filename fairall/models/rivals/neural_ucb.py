@@ -78,7 +78,7 @@ class NeuralUcb(Remembering):
     def bonus(self, x: Tensor, s: Tensor) -> Tensor:
         """α·sqrt(φᵀ A⁻¹ φ), shape (E, B), float64."""
         features = self.features(x, s)
-        a = self.gram + self.config.ridge * torch.eye(len(self.gram[0]), dtype=self.gram.dtype)
+        a = self.gram + self.config.ridge * torch.eye(self.gram.shape[1]).double()
         whitened = torch.linalg.solve_triangular(torch.linalg.cholesky(a), features, upper=False)
         return self.config.alpha * whitened.square().sum(1).sqrt()
 
