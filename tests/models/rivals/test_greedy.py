@@ -41,7 +41,7 @@ def test_adam_starts_anew_at_every_time_step_where_plots_authors_have_it_so(
     model: str, updates: int, people: MakePeople
 ) -> None:
     learner = taught(built(model, [0, 1], features="abcde", updates=3), people(20), range(2))
-    assert all(steps == updates for steps in learner.optimiser.steps)  # type: ignore[attr-defined]
+    assert all(steps == updates for steps in learner.optimiser.steps)
 
 
 @pytest.mark.whole

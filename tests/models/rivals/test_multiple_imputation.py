@@ -45,7 +45,7 @@ def test_labels_are_observed_or_drawn_with_the_members_probability_and_all_are_l
 @pytest.mark.parametrize("cost", [0.35, 0.5])
 def test_it_decides_by_the_mean_over_members_of_everybody(cost: float, people: MakePeople) -> None:
     crowd, learner = people(60), imputing(f"cost.value={cost}")
-    given = *stacked(crowd), taught(learner, crowd, range(4)).streams  # type: ignore[attr-defined]
+    given = *stacked(crowd), taught(learner, crowd, range(4)).streams
     mean = learner.member_logits(*given[:2]).sigmoid().mean(-1).detach()
     torch.testing.assert_close(learner.score(*given), mean)
     torch.testing.assert_close(learner.log_odds(*given).sigmoid().float(), mean)
@@ -72,7 +72,7 @@ def test_labels_that_are_not_missing_at_random_are_learnt_with_their_odds_ratio(
     odds_ratio: float | None, bias: float
 ) -> None:
     seeds = [0, 1, 2, 3]
-    changes = {"features": "x", "batch_size": 256, "odds_ratio": odds_ratio}
+    changes: Any = {"features": "x", "batch_size": 256, "odds_ratio": odds_ratio}
     streams, learner = SeedStreams(seeds, "world"), imputing(seeds=seeds, **changes)
     x, s = streams.normal(4000, 1), 2.0 * (streams.uniform(4000) < 0.5) - 1.0
     truth = torch.sigmoid(x[..., 0])
