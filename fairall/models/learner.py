@@ -229,12 +229,12 @@ class Learner(nn.Module, ABC):
 
         With amounts σ of the expected one of an acceptance, in units of the mean stake, and ½.
         """
-        if self.setting.amounts is None or not self.estimates_label:
-            score = self.score(x, s, streams)
-            return score, torch.full_like(score, self.rule.threshold)
-        stake, cost = self.setting.stake_and_cost(x)
-        expected = (stake * (self.log_odds(x, s, streams).sigmoid() - cost)).sigmoid()
-        return expected, torch.full_like(expected, 0.5)
+        if self.takes_amounts and self.estimates_label and self.setting.amounts is not None:
+            stake, cost = self.setting.stake_and_cost(x)
+            expected = (stake * (self.log_odds(x, s, streams).sigmoid() - cost)).sigmoid()
+            return expected, torch.full_like(expected, 0.5)
+        score = self.score(x, s, streams)
+        return score, torch.full_like(score, self.rule.threshold)
 
     @final
     @torch.no_grad()

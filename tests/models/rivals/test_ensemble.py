@@ -49,6 +49,7 @@ def test_it_accepts_where_members_disagree(
     quantile: float, logits: list[float], p: float, people: MakePeople
 ) -> None:
     learner, crowd = small(people, 0, 0.0, members=5, quantile=quantile), people(20)
+    assert (learner.member_logits(*stacked(crowd)).std(-1) > 0).all(), "weights of their own"
     *_, weight, bias = (parameter.data for parameter in learner.classifier.parameters())
     weight.zero_()
     bias.copy_(torch.tensor(logits * 2).view(-1, 1, 1))
