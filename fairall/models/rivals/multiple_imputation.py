@@ -79,11 +79,11 @@ class MultipleImputation(Members):
 
         p = p(ỹ = 1 | x, s) is that of all people, accepted or not. Where the initial policy accepted with
         probability π, and accepted people have Γ times the odds of rejected ones, these have the odds o with
-        π·Γo/(1 + Γo) + (1 − π)·o/(1 + o) = p.
+        π·Γo/(1 + Γo) + (1 − π)·o/(1 + o) = p, so that for people of later policies, who have π = 0, it is p.
         """
         p = self.member_logits(batch.x, batch.s).sigmoid()
         if self.config.odds_ratio is None:
             return p
-        share = batch.propensity.unsqueeze(-1)
-        odds = mixture_odds(p.double(), share.double(), self.config.odds_ratio)
-        return torch.where(share > 0, (odds / (1.0 + odds)).to(p.dtype), p)
+        share = batch.propensity.double().unsqueeze(-1)
+        odds = mixture_odds(p.double(), share, self.config.odds_ratio)
+        return (odds / (1.0 + odds)).to(p.dtype)
