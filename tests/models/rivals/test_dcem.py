@@ -23,9 +23,8 @@ def sigmoid(logit: Tensor) -> np.ndarray:
     return logit.detach().double().sigmoid().numpy()
 
 
-@pytest.mark.parametrize("regularisation", [0.0, 0.5, 1.0])
-def test_both_steps_are_those_of_numpy(regularisation: float, people: MakePeople) -> None:
-    learner, batch = dcem([0, 1], "abcde", regularisation=regularisation), decided_on(people(30), 2)
+def test_both_steps_are_those_of_numpy(people: MakePeople) -> None:
+    learner, batch = dcem([0, 1], "abcde", regularisation=0.7), decided_on(people(30), 2)
     given = batch.x, batch.s
     e = sigmoid(learner.selection.logit(*given))
     accepted, label = batch.accepted.numpy(), batch.label.numpy()
@@ -37,7 +36,7 @@ def test_both_steps_are_those_of_numpy(regularisation: float, people: MakePeople
     p = sigmoid(learner.classifier.logit(*given))
     loss = -(expected * np.log(p) + (1 - expected) * np.log(1 - p))
     seen = -np.where(accepted & (label == 1), np.log(p * e), np.log(1 - p * e))
-    exact = (loss + regularisation * expected * seen).mean(-1)
+    exact = (loss + 0.7 * expected * seen).mean(-1)
     assert_allclose(learner.loss(completed).detach(), exact, rtol=1e-4)
     of_selection = -np.where(accepted, np.log(e), np.log(1 - e)).mean(-1)
     assert_allclose(learner.selection_loss(batch).detach(), of_selection, rtol=1e-4)
