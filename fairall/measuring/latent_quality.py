@@ -11,7 +11,7 @@ import torch
 from fairall.data.features import DISCRETE, Schema
 from fairall.data.people import People
 from fairall.models.learner import Learner
-from fairall.models.logistic import penalised
+from fairall.models.logistic import ridge
 from fairall.models.vae import FEW
 from fairall.tables.groups import sides
 
@@ -188,7 +188,7 @@ def label_directions(
     for direction, group in zip(directions, (advantaged, ~advantaged), strict=True):
         rows = group & (weight > 0)
         if len(set(good[rows])) == 2:
-            slope = penalised(z[rows], good[rows], 1.0, weight[rows])[:-1]
+            slope = ridge(z[rows], good[rows], 1.0, weight[rows], standardises=False)[:-1]
             direction[:] = slope / (np.linalg.norm(slope) or np.nan)
     return directions
 
@@ -255,7 +255,7 @@ def readability(train: Sequence[np.ndarray], held_out: Sequence[np.ndarray]) -> 
     scale = z.std(0) + 1e-6
     of_target = np.bincount(fitted, weight)  # both values count alike
     balanced = weight * weight.sum() / (2 * of_target[fitted.astype(int)])
-    *slopes, intercept = penalised(z / scale, fitted, 1.0, balanced)
+    *slopes, intercept = ridge(z / scale, fitted, 1.0, balanced, standardises=False)
     score = z_held_out / scale @ slopes + intercept
     return balanced_accuracy(target, score > 0, held_out_weight), auc(target, score, held_out_weight)
 

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from typing_extensions import override
 
 from fairall.config.checks import at_least, below_one, hidden_sizes, one_of, positive
 from fairall.config.schema import ModelConfig, NetInputs
-from fairall.data.features import FeatureInputs, Schema
+from fairall.data.features import FeatureInputs
 from fairall.data.people import Decided
 from fairall.models.learner import DECISIONS, DecisionRule, Learner, Setting
 from fairall.models.memory import MEMORIES, Memory
-from fairall.models.objectives import masked_mean, train_on
+from fairall.models.objectives import classification_risk, cross_entropy, masked_mean, train_on
 from fairall.nn.adam import Adam
 from fairall.nn.stacked import StackedMLP
 from fairall.runtime.randomness import SeedStreams
 
 
 class ClassifierNet(StackedMLP):
-    """A net of (x, s) with one output, the logit of a probability; arguments as for `StackedMLP`.
+    """A net of (x, s) with one output, the logit of a probability.
+
+    Args:
+        setting: has the features.
+        hidden: sizes of the hidden layers.
+        streams: draw the initial weights; the net has a replicate for each generator.
+        dropout: as for `StackedMLP`.
 
     Attributes:
         sees_s: whether its output depends on s; False puts 0 in place of it.
@@ -33,16 +37,10 @@ class ClassifierNet(StackedMLP):
     sees_s = True
 
     def __init__(
-        self,
-        schema: Schema,
-        hidden: Sequence[int],
-        streams: SeedStreams,
-        *,
-        gain: float,
-        dropout: float = 0.0,
+        self, setting: Setting, hidden: Sequence[int], streams: SeedStreams, *, dropout: float = 0.0
     ) -> None:
-        inputs = FeatureInputs(schema)
-        super().__init__(inputs.size_with_s, hidden, 1, streams, dropout=dropout, gain=gain)
+        inputs = FeatureInputs(setting.schema)
+        super().__init__(inputs.size_with_s, hidden, 1, streams, dropout=dropout, gain=setting.gain)
         self.inputs = inputs
 
     def columns(self, x: Tensor, s: Tensor) -> Tensor:
@@ -72,17 +70,12 @@ class Classifier(Learner):
     def __init__(self, config: ClassifierConfig, setting: Setting, *, dropout: float = 0.0) -> None:
         super().__init__(config, setting)
         self.streams = SeedStreams(setting.seeds, "phase2")
-        self.classifier = self.net(config.clf_arch, self.streams, dropout=dropout)
-        self.optimiser = Adam(self.classifier.parameters(), config.learning_rate)
+        self.classifier = ClassifierNet(setting, config.clf_arch, self.streams, dropout=dropout)
+        self.restart()
 
-    def net(self, hidden: Sequence[int], streams: SeedStreams, *, dropout: float = 0.0) -> ClassifierNet:
-        """A net with a replicate per generator of `streams`."""
-        setting = self.setting
-        return ClassifierNet(setting.schema, hidden, streams, gain=setting.gain, dropout=dropout)
-
-    @abstractmethod
-    def loss(self, batch: Decided) -> Tensor:
-        """Loss of a minibatch, shape (E,)."""
+    def restart(self) -> None:
+        """Set the moments of Adam to 0."""
+        self.optimiser = Adam(self.classifier.parameters(), self.config.learning_rate)
 
     @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
@@ -109,9 +102,16 @@ class IPSClassifier(Classifier):
     """Acceptance probability as a net of (x, s), trained on a time step's applicants or on all so far.
 
     The loss weighs labelled people by 1/π and contains c, so that the score is ½ where p(ỹ = 1 | x, s) = c
-    (Kilbertus et al. 2020, with a deep net).
+    (Kilbertus et al. 2020, with a deep net). A subclass may override `penalty`.
+
+    Attributes:
+        past: everybody so far, with `memory=all`; None with `memory=step`.
+        replays: draw from these.
     """
 
+    weighs_labels = True
+    two_groups = False
+    takes_amounts = True
     config: IPSClassifierConfig
     config_type = IPSClassifierConfig
 
@@ -125,21 +125,31 @@ class IPSClassifier(Classifier):
         """Train for one epoch."""
         if epoch == 0 and self.past is not None:
             self.past.add(decided)
-        loss = self._epoch(decided)
+        loss = self.train_epoch(decided)
         if epoch == self.setting.schedule.warm_up_epochs - 1:
             # As in `LatentLearner`: Phase II must not start with second moments close to zero.
-            self.optimiser = Adam(self.classifier.parameters(), self.config.learning_rate)
+            self.restart()
         return {"loss": loss}
 
     def update(self, decided: Decided) -> None:
         """Train for one epoch, with `memory=all` of people drawn from everybody so far (`LatentLearner`)."""
         if self.past is not None:
             decided = self.past.replay(decided, self.setting.schedule.batches_per_epoch, self.replays)
-        self._epoch(decided)
+        self.train_epoch(decided)
 
-    def _epoch(self, decided: Decided) -> float:
+    def train_epoch(self, decided: Decided) -> float:
+        """Train on everybody once; return the loss of the last minibatch, averaged over replicates."""
         batches = decided.minibatches(self.setting.schedule.batches_per_epoch, self.streams)
         return train_on(batches, self.loss, self.optimiser)
+
+    def loss(self, batch: Decided) -> Tensor:
+        """R (eq. 5) and the penalty, shape (E,)."""
+        logit = self.classifier.logit(batch.x, batch.s, self.streams)
+        return classification_risk(logit, batch, self.setting) + self.penalty(logit, batch)
+
+    def penalty(self, logit: Tensor, batch: Decided) -> Tensor | float:
+        """What is added to the risk, shape (E,), for acceptance probabilities of log odds (E, B): nothing."""
+        return 0.0
 
 
 @dataclass
@@ -190,18 +200,17 @@ class Remembering(Classifier):
         self.remember(decided)
         self.train_classifier()
 
-    def minibatches(self) -> list[Decided]:
-        """The minibatches of `train_classifier`."""
+    def minibatches(self) -> Iterable[Decided]:
+        """The minibatches of `train_classifier`, each asked for after the update on the one before."""
         return self.memory.minibatches(self.config.updates, self.config.batch_size, self.streams)
 
     def train_classifier(self) -> float:
         """Train on `updates` minibatches; return the loss of the last, averaged over replicates."""
         if self.fresh_adam:
-            self.optimiser = Adam(self.classifier.parameters(), self.config.learning_rate)
+            self.restart()
         return train_on(self.minibatches(), self.loss, self.optimiser)
 
 
 def accepted_cross_entropy(logit: Tensor, batch: Decided) -> Tensor:
     """Mean cross-entropy of accepted people, without 1/π, shape (E,); 0 for a replicate without any."""
-    loss = F.binary_cross_entropy_with_logits(logit, batch.label, reduction="none")
-    return masked_mean(batch.weighted(loss), batch.accepted)
+    return masked_mean(batch.weighted(cross_entropy(logit, batch.label)), batch.accepted)

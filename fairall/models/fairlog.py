@@ -7,35 +7,27 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from fairall.config.checks import not_negative
 from fairall.config.schema import FairLogMinibatches, FairLogPenalty
 from fairall.data.people import Decided, group_index
 from fairall.models.classifier import IPSClassifier, IPSClassifierConfig
 from fairall.models.learner import LEAST, Setting
-from fairall.models.objectives import classification_risk, masked_mean
+from fairall.models.objectives import masked_mean
 
 
 class UnfairLog(IPSClassifier):
     """IPS-weighted cross-entropy without a fairness term."""
 
-    weighs_labels = True
-    two_groups = False
-    takes_amounts = True
-
-    def loss(self, batch: Decided) -> Tensor:
-        """R (eq. 5), shape (E,)."""
-        return classification_risk(self.classifier.logit(batch.x, batch.s, self.streams), batch, self.setting)
-
 
 @dataclass
 class FairLogConfig(IPSClassifierConfig):
-    """Configuration of `IPSClassifier`, and λ, the weight of the penalty."""
+    """λ, the weight of the penalty."""
 
     lambda_: float = not_negative()
 
@@ -43,24 +35,21 @@ class FairLogConfig(IPSClassifierConfig):
 class FairLog(IPSClassifier):
     """IPS-weighted cross-entropy with a penalty on demographic-parity unfairness (DPU)."""
 
-    weighs_labels = True
-    takes_amounts = True
     config: FairLogConfig
     config_type = FairLogConfig
-    two_groups = False
 
     def __init__(self, config: FairLogConfig, setting: Setting) -> None:
         super().__init__(config, setting)
         if setting.protocol.fairlog_penalty is FairLogPenalty.fairtorch:
             setting.schema.require_two_groups("protocol.fairlog_penalty=fairtorch", "choose squared, or ")
 
-    def loss(self, batch: Decided) -> Tensor:
-        """R + penalty(λ, DPU) (eq. 19), shape (E,), with the DPU or `gap_of_groups` of the minibatch."""
-        protocol = self.setting.protocol
-        logit = self.classifier.logit(batch.x, batch.s, self.streams)
+    @override
+    def penalty(self, logit: Tensor, batch: Decided) -> Tensor:
+        """Penalty(λ, DPU) (eq. 19), shape (E,), of the DPU or `gap_of_groups` of the minibatch."""
+        protocol, n_groups = self.setting.protocol, self.setting.schema.n_groups
         advantaged = batch.s > 0
         accepts = torch.sigmoid(logit)
-        if (n_groups := self.setting.schema.n_groups) > 2:
+        if n_groups > 2:
             gap = gap_of_groups(accepts, group_index(batch.s, n_groups))
         else:
             gap = (masked_mean(accepts, advantaged) - masked_mean(accepts, ~advantaged)).abs()
@@ -68,9 +57,12 @@ class FairLog(IPSClassifier):
             gap = gap * (advantaged.any(-1) & ~advantaged.all(-1))
         if protocol.fairlog_minibatches is FairLogMinibatches.labelled:
             gap = gap * batch.accepted.any(-1)
-        share = advantaged.to(gap.dtype).mean(-1)
-        penalty = PENALTIES[protocol.fairlog_penalty]
-        return classification_risk(logit, batch, self.setting) + penalty(gap, share, self.config.lambda_)
+        if protocol.fairlog_penalty is FairLogPenalty.fairtorch:
+            # 2·(λ·p(S = +1)·DPU)², as computed by `fairtorch` in the authors' code.
+            share = advantaged.to(gap.dtype).mean(-1)
+            return 2.0 * (self.config.lambda_ * share * gap).square()
+        # ½·(λ·DPU)²: that of `fairtorch` for groups of equal size, and independent of their sizes.
+        return 0.5 * (self.config.lambda_ * gap).square()
 
 
 def gap_of_groups(accepts: Tensor, group: Tensor) -> Tensor:
@@ -86,12 +78,3 @@ def gap_of_groups(accepts: Tensor, group: Tensor) -> Tensor:
     squared = 2.0 * (share * (rate - mean).square()).sum(-1)  # summed over pairs
     # The root has no derivative at 0.
     return (squared / (1.0 - share.square().sum(-1)).clamp(min=LEAST)).clamp(min=LEAST).sqrt()
-
-
-# Functions of DPU (E,), p(S = +1) in the minibatch (E,), and λ, by `protocol.fairlog_penalty`.
-PENALTIES: dict[FairLogPenalty, Callable[[Tensor, Tensor, float], Tensor]] = {
-    # ½·(λ·DPU)²: that of `fairtorch` for groups of equal size, and independent of their sizes.
-    FairLogPenalty.squared: lambda gap, share, lambda_: 0.5 * (lambda_ * gap).square(),
-    # 2·(λ·p(S = +1)·DPU)², as computed by `fairtorch` in the authors' code.
-    FairLogPenalty.fairtorch: lambda gap, share, lambda_: 2.0 * (lambda_ * share * gap).square(),
-}

@@ -15,7 +15,7 @@ from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.display.progress import ProgressCallback
 from fairall.errors import FairAllError, count
-from fairall.models.classifier import Remembering
+from fairall.models.classifier import ClassifierNet, Remembering
 from fairall.models.learner import Learner, PretrainCurves
 from fairall.models.memory import Memory
 from fairall.models.objectives import train_on
@@ -194,7 +194,7 @@ class BlindThresholds(FairThresholds):
                 f"{asked}: for two groups, and without world.capacity; leave fairness.blind out"
             )
         self.group_streams = SeedStreams(self.setting.seeds, "groups of fairness")
-        self.group_net = learner.net(learner.config.clf_arch, self.group_streams)
+        self.group_net = ClassifierNet(self.setting, learner.config.clf_arch, self.group_streams)
         self.group_net.sees_s = False
         self.optimiser = Adam(self.group_net.parameters(), learner.config.learning_rate)
         chance = torch.full((len(self.threshold), 2), 0.5, dtype=torch.float64)

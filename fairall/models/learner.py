@@ -82,13 +82,19 @@ class Setting:
     @classmethod
     def of(cls, schema: Schema, config: Config) -> Setting:
         """The setting of the run that `config` describes."""
-        seeds = range(config.seed, config.seed + config.seeds)
         inputs = config.protocol.inputs
         if inputs is NetInputs.by_method:
             inputs = config.model.target.net_inputs
-        schema, cost = schema.seen_as(inputs), config.cost.value
-        amounts = Amounts.of(schema, config.decided_amounts)
-        return cls(schema, cost, list(seeds), config.schedule, config.protocol, config.splits, amounts)
+        schema = schema.seen_as(inputs)
+        return cls(
+            schema,
+            config.cost.value,
+            range(config.seed, config.seed + config.seeds),
+            config.schedule,
+            config.protocol,
+            config.splits,
+            Amounts.of(schema, config.decided_amounts),
+        )
 
 
 @dataclass(frozen=True)
@@ -98,6 +104,7 @@ class DecisionRule:
     Attributes:
         threshold: score from which on it pays to accept.
         drawn: whether π is the score itself; otherwise π is 1 from `threshold` on, and 0 below.
+        certain: score from which on π is 1 where it is drawn.
         amounts: whose break-even probability is the threshold of each person in place of `threshold`; of a
             rule that is not drawn.
     """
@@ -105,6 +112,7 @@ class DecisionRule:
     threshold: float = 0.5
     drawn: bool = True
     amounts: Amounts | None = None
+    certain: float = 1.0
 
     def least(self, x: Tensor) -> Tensor:
         """Least score accepted of people x (..., D), shape (...), or () where it is that of all."""
@@ -112,15 +120,18 @@ class DecisionRule:
             return torch.tensor(self.threshold, dtype=torch.float64)
         return self.amounts(x)[1]
 
-    def propensity(self, score: Tensor) -> Tensor:
-        """π of scores in [0, 1], any shape.
+    def propensity(self, score: Tensor, x: Tensor) -> Tensor:
+        """π of people x (..., D) whose scores (...) are in [0, 1]; of the shape of these.
 
-        >>> DecisionRule(0.3).propensity(torch.tensor([0.2, 0.7]))
-        tensor([0.2000, 0.7000])
-        >>> DecisionRule(0.3, drawn=False).propensity(torch.tensor([0.2, 0.7]))
-        tensor([0., 1.])
+        >>> score, x = torch.tensor([0.2, 0.7]), torch.zeros(2, 1)
+        >>> DecisionRule(0.3).propensity(score, x), DecisionRule(0.3, drawn=False).propensity(score, x)
+        (tensor([0.2000, 0.7000]), tensor([0., 1.]))
+        >>> DecisionRule(certain=0.5).propensity(score, x)
+        tensor([0.2000, 1.0000])
         """
-        return score if self.drawn else (score >= self.threshold).to(score.dtype)
+        if self.drawn:
+            return torch.where(score >= self.certain, 1.0, score)
+        return (score >= self.least(x)).to(score.dtype)
 
 
 class Learner(nn.Module, ABC):
@@ -129,7 +140,7 @@ class Learner(nn.Module, ABC):
     A new method subclasses it, takes its own configuration node and a `Setting`, and is chosen by `_target_`.
     Modules, optimisers and streams that are attributes are part of checkpoints; see `training_state`.
 
-    It defines `score`, `warm_up_epoch` and `update`. It may also set the attributes below and override
+    It defines `score` and `update`. It may also set the attributes below and override `warm_up_epoch`,
     `explore`, `log_odds`, `pretrain`, `pretrain_units`, `notes`, `representation` and `reconstruction`, and
     nothing else.
 
@@ -143,6 +154,7 @@ class Learner(nn.Module, ABC):
         estimates_label: whether `log_odds` are an estimate; False where the score is no function of one.
         weighs_labels: whether it learns by `Decided.weight`, so that `sample_weight` is not refused.
         unchanged: whether the last update has left `log_odds` as they were.
+        learns: whether it learns online; False for a `FixedPolicy`.
     """
 
     config_type: ClassVar[type[ModelConfig]] = ModelConfig
@@ -153,19 +165,17 @@ class Learner(nn.Module, ABC):
     takes_amounts: bool = False
     weighs_labels: ClassVar[bool] = False
     unchanged: bool = False
+    learns: ClassVar[bool] = True
 
     def __init__(self, config: Any, setting: Setting) -> None:
         super().__init__()
         self.config = config
         self.setting = setting
 
-    def extra_repr(self) -> str:
-        """Name of the configuration, seeds and features."""
-        return f"{self.config.name}, seeds={list(self.setting.seeds)}, features={self.setting.schema.names}"
-
-    @abstractmethod
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         """Train for one epoch on people decided by the initial policy, before the first time step.
+
+        By default an epoch is an update.
 
         Args:
             decided: labelled and unlabelled people, B rows; the same in all epochs.
@@ -174,6 +184,8 @@ class Learner(nn.Module, ABC):
         Returns:
             Values to display, by name.
         """
+        self.update(decided)
+        return {}
 
     @abstractmethod
     def update(self, decided: Decided) -> None:
@@ -200,9 +212,8 @@ class Learner(nn.Module, ABC):
 
     @final
     def _moved(self, logit: Tensor, x: Tensor) -> Tensor:
-        of_people = self.setting.stake_and_cost(x)[1], self.rule.least(x)
-        cost, threshold = (one.double().logit() for one in of_people)
-        return logit.double() + (cost - threshold)
+        cost, least = self.setting.stake_and_cost(x)[1], self.rule.least(x)
+        return logit.double() + (cost.double().logit() - least.double().logit())
 
     @final
     def require_amounts(self) -> None:
@@ -240,10 +251,7 @@ class Learner(nn.Module, ABC):
     @torch.no_grad()
     def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """π(d=1 | x, s) of the current policy, shape (E, B), in [0, 1]; arguments as for `score`."""
-        score = self.score(x, s, streams)
-        if self.rule.amounts is None:
-            return self.rule.propensity(score)
-        return (score >= self.rule.least(x)).to(score.dtype)
+        return self.rule.propensity(self.score(x, s, streams), x)
 
     def explore(self, x: Tensor, s: Tensor, propensity: Tensor, uniform: Tensor) -> Tensor:
         """Acceptance probabilities with which applicants are decided on; those of the policy by default.
@@ -290,12 +298,6 @@ class Learner(nn.Module, ABC):
         """X (E, B, D) decoded from the latent mean, of methods with a decoder."""
         return None
 
-    @property
-    @final
-    def learns(self) -> bool:
-        """Whether it learns online; False for a `FixedPolicy`."""
-        return not isinstance(self, FixedPolicy)
-
     @final
     def training_state(self) -> State:
         """Everything that determines how training continues, as plain containers of tensors.
@@ -319,10 +321,8 @@ class Learner(nn.Module, ABC):
         """
         parts = self._parts()
         if state["parts"].keys() != parts.keys():
-            saved, own = (", ".join(sorted(names)) or "nothing" for names in (state["parts"], parts))
             raise FairAllError(
-                f"the checkpoint has the state of {saved}, but {type(self).__name__} has {own}; "
-                "start anew with force=true"
+                f"the checkpoint is of another {type(self).__name__}: start anew with force=true"
             )
         self.load_state_dict(state["modules"])
         for name, part in parts.items():
@@ -333,8 +333,7 @@ class Learner(nn.Module, ABC):
         parts = {}
         for prefix, module in self.named_modules():
             for attribute in vars(module).keys() - vars(nn.Module()).keys():
-                name = f"{prefix}.{attribute}" if prefix else attribute
-                value = getattr(module, attribute)
+                name, value = f"{prefix}.{attribute}".lstrip("."), getattr(module, attribute)
                 if hasattr(value, "state_dict"):
                     parts[name] = value
                 elif _has_state(value):
@@ -353,10 +352,7 @@ class FixedPolicy(Learner):
     """
 
     estimates_label = False
-
-    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        """Do nothing."""
-        return {}
+    learns = False
 
     def update(self, decided: Decided) -> None:
         """Do nothing."""
@@ -389,5 +385,5 @@ def _has_state(value: object) -> bool:
     """Whether a value is a tensor, a generator, an optimiser or the like, or a container of them."""
     if isinstance(value, dict | list | tuple | set):
         return any(map(_has_state, value.values() if isinstance(value, dict) else value))
-    generators = torch.Generator, np.random.Generator, np.random.RandomState, random.Random
-    return isinstance(value, (Tensor, *generators)) or hasattr(value, "state_dict")
+    kinds = Tensor | torch.Generator | np.random.Generator | random.Random
+    return isinstance(value, kinds) or hasattr(value, "state_dict")

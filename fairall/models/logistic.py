@@ -21,11 +21,13 @@ SMALLEST = 1e-12  # least 1 − mean of a mixture, so that odds are finite
 Values = TypeVar("Values", np.ndarray, "Tensor")
 
 
-def penalised(
+def ridge(
     x: np.ndarray,
     label: np.ndarray,
     c: float,
     weight: np.ndarray | None = None,
+    *,
+    standardises: bool = True,
 ) -> np.ndarray:
     """Slopes w and intercept of a logistic model that minimise Σ weight·loss + |w|²/(2c).
 
@@ -34,55 +36,36 @@ def penalised(
         label: in [0, 1], neither all 0 nor all 1, shape (N,).
         c: inverse strength of the penalty, which the intercept is without.
         weight: of each row, not negative, shape (N,); None: 1.
+        standardises: whether the penalty is on the w of standardised columns, so that it does not depend on
+            units, or of those given.
 
     Returns:
-        Shape (D + 1,), the intercept last.
+        Shape (D + 1,): w of the columns as given, and the intercept.
     """
     weight = np.ones(len(x)) if weight is None else weight
     share = weight / weight.sum()
-    columns = np.column_stack([x, np.ones(len(x))])
+    mean = standardises * x.mean(0)
+    scale = np.where(standardises & (x != x[0]).any(0), x.std(0), 1.0)
+    columns = np.column_stack([(x - mean) / scale, np.ones(len(x))])
     penalty = np.append(np.full(x.shape[1], 1.0 / (c * weight.sum())), 0.0)
 
-    def loss(weights: np.ndarray, odds: np.ndarray) -> float:
+    def loss(weights: np.ndarray) -> float:
+        odds = columns @ weights
         return float(share @ (np.logaddexp(0.0, odds) - label * odds) + penalty @ weights**2 / 2)
 
     weights = np.zeros(columns.shape[1])
-    odds = columns @ weights
-    reached = loss(weights, odds)
+    reached = loss(weights)
     for _ in range(MOST_STEPS):
-        p = expit(odds)
+        p = expit(columns @ weights)
         gradient = columns.T @ (share * (p - label)) + penalty * weights
         if np.abs(gradient).max() <= EXACT:
             break
         curvature = (columns.T * (share * p * (1.0 - p))) @ columns + np.diag(penalty)
         step = np.linalg.solve(curvature, gradient)
         # Far from the minimum a whole step may lead further away; one that changes nothing ends this.
-        while (further := loss(weights - step, columns @ (weights - step))) > reached * (1.0 + ROUNDING):
+        while (further := loss(weights - step)) > reached * (1.0 + ROUNDING):
             step /= 2
         weights, reached = weights - step, further
-        odds = columns @ weights
-    return weights
-
-
-def ridge(
-    x: np.ndarray,
-    label: np.ndarray,
-    c: float,
-    weight: np.ndarray | None = None,
-) -> np.ndarray:
-    """Weights of a logistic model that minimise Σ weight·loss + |w|²/(2c), w of standardised columns.
-
-    Args:
-        x: columns, shape (N, D); standardised, so that the penalty does not depend on their units.
-        label: in {0, 1}, both present, shape (N,).
-        c: inverse strength of the penalty.
-        weight: of each row, not negative, shape (N,); None: 1.
-
-    Returns:
-        Shape (D + 1,): the weights of the columns as given, and the intercept, without a penalty, last.
-    """
-    mean, scale = x.mean(0), np.where((x == x[0]).all(0), 1.0, x.std(0))
-    weights = penalised((x - mean) / scale, label, c, weight)
     slopes = weights[:-1] / scale
     return np.append(slopes, weights[-1] - slopes @ mean)
 

@@ -7,25 +7,25 @@ References:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F  # noqa: N812
+from scipy.special import pdtr
 from torch import Tensor
 from typing_extensions import override
 
 from fairall.config.checks import copies
 from fairall.data.people import Decided
-from fairall.models.classifier import Remembering, RememberingConfig
+from fairall.models.classifier import ClassifierNet, Remembering, RememberingConfig
 from fairall.models.learner import Setting
-from fairall.models.memory import Memory
-from fairall.models.objectives import masked_mean
-from fairall.nn.adam import Adam
+from fairall.models.objectives import cross_entropy, masked_mean
 from fairall.nn.stacked import in_chunks
 from fairall.runtime.randomness import SeedStreams
 
 ROWS_AT_ONCE = 100  # people, whose hidden units of all members fit into the processor's cache
 MOST_COPIES = 5  # of a person in a bootstrap sample; P(Poisson(1) > 5) = 6e-4
+AT_MOST = torch.tensor(pdtr(range(MOST_COPIES), 1.0)).float()  # P(Poisson(1) ≤ n)
 
 
 @dataclass
@@ -35,18 +35,11 @@ class MembersConfig(RememberingConfig):
     members: int = copies(2)
 
 
-@dataclass(frozen=True)
-class Resampled(Decided):
-    """Decided people, and how often each is in the bootstrap sample of each member, shape (E, B, K)."""
-
-    copies: Tensor
-
-
 class Members(Remembering):
     """K classifiers of p(ỹ = 1 | x, s) per seed.
 
     A person is in the sample of a member Poisson(1) times. Member k of seed e is replicate e·K + k of
-    the net. A subclass decides by `pooled`.
+    the net. The mean of the members' probabilities decides; a subclass may pool them otherwise.
     """
 
     two_groups = False
@@ -58,40 +51,56 @@ class Members(Remembering):
         members = SeedStreams([seed for seed in setting.seeds for _ in range(config.members)], "members")
         for k, generator in enumerate(members.generators):
             generator.manual_seed(generator.initial_seed() + k % config.members)
-        self.memory = Memory("accepted", of=Resampled)
-        self.classifier = self.net(config.clf_arch, members)
-        self.optimiser = Adam(self.classifier.parameters(), config.learning_rate)
+        self.classifier = ClassifierNet(setting, config.clf_arch, members)
+        self.restart()
 
     @override
     def remember(self, decided: Decided) -> None:
-        super().remember(self.resampled(decided))
+        """Remember people with as many copies for each member as Poisson(1) says, at most `MOST_COPIES`.
 
-    def resampled(self, decided: Decided) -> Resampled:
-        """People with copies drawn from Poisson(1), at most `MOST_COPIES`."""
+        The numbers of copies, times the weight of the label, are the `weight` that is remembered, shape
+        (E, B, K).
+        """
         uniform = self.streams.uniform(decided.s.shape[1], self.config.members)
-        counts = torch.arange(MOST_COPIES, dtype=torch.float32)
-        below = (torch.exp(-1.0 - torch.lgamma(counts + 1.0))).cumsum(0)  # P(Poisson(1) ≤ n)
-        copies = torch.searchsorted(below, uniform, right=True).to(uniform.dtype)
-        return Resampled(**vars(decided), copies=copies)
+        copies = torch.searchsorted(AT_MOST, uniform, right=True).to(uniform.dtype)
+        weight = copies if decided.weight is None else copies * decided.weight.unsqueeze(-1)
+        super().remember(replace(decided, weight=weight))
 
+    @override
     def loss(self, batch: Decided) -> Tensor:
-        """Cross-entropy of each member's sample of the accepted, summed over members, shape (E,)."""
-        assert isinstance(batch, Resampled)
-        label = batch.label.unsqueeze(1).expand(-1, self.config.members, -1)
-        return self.sample_loss(batch, label, batch.accepted)
+        """Cross-entropy of each member's sample of the accepted, summed over members, shape (E,).
 
-    def sample_loss(self, batch: Resampled, label: Tensor, known: Tensor) -> Tensor:
-        """The same of labels (E, K, B), averaged over the people who are `known` (E, B)."""
+        Labels are those of all members, shape (E, B), or of each, shape (E, B, K).
+        """
         logit = self.member_logits(batch.x, batch.s)
-        loss = F.binary_cross_entropy_with_logits(logit, label, reduction="none")
-        loss = (loss * batch.copies.mT).mean(1)
-        return self.config.members * masked_mean(batch.weighted(loss), known)
+        label = batch.label.reshape(*batch.s.shape, -1).expand_as(logit)
+        loss = batch.weighted(cross_entropy(logit, label)).mean(-1)
+        return self.config.members * masked_mean(loss, batch.accepted)
 
     def member_logits(self, x: Tensor, s: Tensor) -> Tensor:
-        """Logits of all members, shape (E, K, B)."""
+        """Logits of all members, shape (E, B, K)."""
         columns = self.classifier.columns(x, s).repeat_interleave(self.config.members, dim=0)
-        return self.classifier.forward_transposed(columns).squeeze(1).unflatten(0, (len(s), -1))
+        return self.classifier.forward_transposed(columns).squeeze(1).unflatten(0, (len(s), -1)).mT
 
-    def pooled(self, pool: Callable[[Tensor], Tensor], x: Tensor, s: Tensor) -> Tensor:
-        """A function of the members' logits, from (E, K, B) to (E, B)."""
-        return in_chunks(lambda x, s: pool(self.member_logits(x, s)), x, s, rows=ROWS_AT_ONCE)
+    @override
+    @torch.no_grad()
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """`pooled_probability`, shape (E, B); draws nothing."""
+        return self._of_members(self.pooled_probability, x, s)
+
+    @override
+    @torch.no_grad()
+    def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """`pooled_log_odds`, which do not saturate as the score does, shape (E, B), float64."""
+        return self._of_members(self.pooled_log_odds, x, s).double()
+
+    def _of_members(self, pooled: Callable[[Tensor], Tensor], x: Tensor, s: Tensor) -> Tensor:
+        return in_chunks(lambda x, s: pooled(self.member_logits(x, s)), x, s, rows=ROWS_AT_ONCE)
+
+    def pooled_probability(self, logit: Tensor) -> Tensor:
+        """The mean of the members' p(ỹ = 1 | x, s), whose logits have the shape (E, B, K); shape (E, B)."""
+        return logit.sigmoid().mean(-1)
+
+    def pooled_log_odds(self, logit: Tensor) -> Tensor:
+        """Log odds of `pooled_probability`, of the same shapes."""
+        return F.logsigmoid(logit).logsumexp(-1) - F.logsigmoid(-logit).logsumexp(-1)

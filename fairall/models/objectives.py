@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -11,6 +12,9 @@ from torch import Tensor
 from fairall.data.people import Decided
 from fairall.models.learner import Setting
 from fairall.nn.adam import Adam
+
+cross_entropy = partial(F.binary_cross_entropy_with_logits, reduction="none")
+"""Cross-entropy of labels in [0, 1] and logits, of their shape."""
 
 
 def packed(mask: Tensor) -> tuple[Tensor, list[int]]:
@@ -82,8 +86,7 @@ def ips_weight(propensity: Tensor, accepted: Tensor, most: float | None) -> Tens
         most: 1 or more; None for no bound.
     """
     # The weight of a rejected row is never used; 1 keeps 0 · inf out of the gradient.
-    weight = 1.0 / torch.where(accepted, propensity, torch.ones_like(propensity))
-    return weight if most is None else weight.clamp(max=most)
+    return (1.0 / torch.where(accepted, propensity, 1.0)).clamp(1.0, most)
 
 
 def ips_risk(loss: Tensor, weight: Tensor, accepted: Tensor) -> Tensor:

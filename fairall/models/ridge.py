@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from fairall.models.logistic import linear, penalised, ridge
+from fairall.models.logistic import linear, ridge
 
 
 class Ridge(ClassifierMixin, BaseEstimator):
@@ -30,8 +30,7 @@ class Ridge(ClassifierMixin, BaseEstimator):
     def fit(self, x: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to x (N, F), float64, labels (N,), both present, and weights (N,), by default 1."""
         self.classes_ = np.array([0, 1])
-        fit = ridge if self.standardises else penalised
-        self.weights_ = fit(x, y, self.c, sample_weight)
+        self.weights_ = ridge(x, y, self.c, sample_weight, standardises=self.standardises)
         return self
 
     def predict_proba(self, x: Any) -> np.ndarray:

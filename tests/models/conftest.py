@@ -82,7 +82,7 @@ def someone(people: People, step: int, seeds: list[int], rate: float = 0.5) -> D
     return Decided.reveal(people.rows(rows), propensity, streams.uniform(16) < propensity)
 
 
-def taught(learner: Learner, people: People, steps: range) -> Learner:
+def taught(learner: AnyLearner, people: People, steps: range) -> AnyLearner:
     """The learner after its warm-up, if `steps` begins with 0, and updates on people of further steps."""
     for step in steps:
         decided = someone(people, step, list(learner.setting.seeds))

@@ -87,10 +87,10 @@ SMALL = {
 }
 VARIANTS = [
     *(f"model=fairall_I_II model.policy={policy}" for policy in ("z_label", "z_clf", "clf", "dec")),
-    "model=fairall_II protocol=published_code",
+    "model=fairall_II protocol=published_code model.memory=all",
     "model=fairlab_I_II protocol=published_code",
     "model=fairlog protocol=published_code",
-    "model=fairlog model.decision=deterministic",
+    "model=fairlog model.decision=deterministic model.memory=all",
     f"model=greedy {CENTS}",
     *(f"model={name} {GROUPS}" for name in ("fairall_I_II", "fairlab_I_II", "fairlog", "parity_ensemble")),
     "model=greedy fairness.rule=demographic_parity fairness.slack=0 fairness.blind=true",

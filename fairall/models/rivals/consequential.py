@@ -16,33 +16,19 @@ from torch import Tensor
 from typing_extensions import override
 
 from fairall.config.checks import even, not_negative, one_of
-from fairall.data.people import Decided
+from fairall.data.people import Decided, group_index
 from fairall.models.classifier import Remembering, RememberingConfig
 from fairall.models.learner import DecisionRule, Setting
 from fairall.models.memory import Memory
 from fairall.models.objectives import ips_weight
-from fairall.tables.groups import sides
 
 DATA = "recent", "all"
 FAIRNESS = "none", "demographic_parity", "equal_opportunity"
 
 
-class SemiLogistic(DecisionRule):
-    """Acceptance with probability 1 from the threshold on, and with the score as probability below.
-
-    >>> SemiLogistic().propensity(torch.tensor([0.2, 0.7]))
-    tensor([0.2000, 1.0000])
-    """
-
-    @override
-    def propensity(self, score: Tensor) -> Tensor:
-        """1 from the threshold on, which has no gradient, and the score below; of its shape."""
-        return torch.where(score >= self.threshold, 1.0, score)
-
-
 # Classes of policies (Kilbertus et al. 2020, section 5). The objective of two contains the cost, so that ½
 # decides; the third is a model of the label, for which c decides.
-DRAWN = {"logistic": DecisionRule(), "semi_logistic": SemiLogistic()}
+DRAWN = {"logistic": DecisionRule(), "semi_logistic": DecisionRule(certain=0.5)}
 POLICIES = (*DRAWN, "threshold")
 
 
@@ -68,8 +54,7 @@ class Consequential(Remembering):
     and accepts where p(ỹ = 1 | x, s) ≥ c, as `Greedy` does; the fairness term is not for it.
 
     Attributes:
-        sides: s of each group, of two S = −1 first.
-        total: Σ w of the people trained on by group, shape (E, G).
+        total: Σ w of the people remembered by group, shape (G, E).
     """
 
     two_groups = False
@@ -83,48 +68,45 @@ class Consequential(Remembering):
         self.classifier.sees_s = config.protected_as_feature
         if config.fairness != "none":
             setting.schema.require_two_groups(f"model.fairness={config.fairness}", "choose none, or ")
-        self.sides = sorted(sides(setting.schema.n_groups))
-        self.register_buffer("total", torch.zeros(len(setting.seeds), len(self.sides)))
+        self.register_buffer("total", torch.zeros(setting.schema.n_groups, len(setting.seeds)))
 
+    @override
     def remember(self, decided: Decided) -> None:
         """Remember the applicants, and with `data=recent` nobody else."""
         if self.config.data == "recent":
             self.memory = Memory("accepted")
         super().remember(decided)
-
-    @override
-    def train_classifier(self) -> float:
-        self.total.copy_(self.weights(self.memory.rows()).sum(-1).mT)
-        return super().train_classifier()
+        self.total.copy_(self.weights(self.memory.rows()).sum(-1))
 
     def loss(self, batch: Decided) -> Tensor:
         """Minus the objective, or the cross-entropy of the model of a threshold rule, shape (E,)."""
         if self.config.policy == "threshold":
             return super().loss(batch)
-        acceptance = self.rule.propensity(torch.sigmoid(self.classifier.logit(batch.x, batch.s)))
-        share = self.memory.counts / self.total.sum(-1).clamp(min=1.0)
+        logit = self.classifier.logit(batch.x, batch.s)
+        acceptance = self.rule.propensity(torch.sigmoid(logit), batch.x)
+        share = self.memory.counts / self.total.sum(0).clamp(min=1.0)
         weight = self.weights(batch).sum(0) * share.unsqueeze(-1)
         utility = (weight * acceptance * (batch.label - self.setting.cost)).mean(-1)
-        return self.penalty(acceptance, batch) - utility
+        return -utility if self.config.fairness == "none" else self.penalty(acceptance, batch) - utility
 
     def penalty(self, acceptance: Tensor, batch: Decided) -> Tensor:
-        """λ/2·Δb² of acceptance probabilities (E, B), shape (E,); 0 while a group is unknown.
+        """λ/2·Δb² of acceptance probabilities (E, B), shape (E,); 0 while one of two groups is unknown.
 
         The square is the product of the Δb of two halves of the minibatch, which are independent: the square
         of one noisy Δb would also penalise its variance, and so acceptance.
         """
-        if self.config.fairness == "none":
-            return acceptance.new_zeros(len(acceptance))
-        benefit = acceptance if self.config.fairness == "demographic_parity" else acceptance * batch.label
-        share = self.memory.counts / self.total.mT.clamp(min=1.0)
-        in_halves = (self.weights(batch) * benefit).unflatten(-1, (2, -1)).mean(-1)
-        first, second = share.unsqueeze(-1) * in_halves
-        return 0.5 * self.config.lambda_ * (second - first).prod(-1) * (self.total > 0).all(-1)
+        label = batch.label if self.config.fairness == "equal_opportunity" else 1.0
+        share = self.memory.counts / self.total.clamp(min=1.0)
+        in_halves = (self.weights(batch) * acceptance * label).unflatten(-1, (2, -1)).mean(-1)
+        (gap,) = (share.unsqueeze(-1) * in_halves).diff(dim=0)
+        return 0.5 * self.config.lambda_ * gap.prod(-1) * (self.total > 0).all(0)
 
     def weights(self, decided: Decided) -> Tensor:
         """1/propensity of the accepted of each group, 0 of others, shape (G, E, B).
 
         At most `protocol.max_ips_weight`.
         """
-        own = decided.accepted & torch.stack([decided.s == side for side in self.sides])
+        n_groups = self.setting.schema.n_groups
+        of_group = group_index(decided.s, n_groups) == torch.arange(n_groups).view(-1, 1, 1)
+        own = decided.accepted & of_group
         return own * ips_weight(decided.propensity, own, self.setting.protocol.max_ips_weight)

@@ -7,21 +7,21 @@ References:
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from omegaconf import MISSING
 from torch import Tensor
 from typing_extensions import override
 
 from fairall.config.checks import at_least, not_negative
 from fairall.data.people import Decided
-from fairall.models.classifier import Remembering, RememberingConfig
+from fairall.models.classifier import ClassifierNet, Remembering, RememberingConfig
 from fairall.models.learner import Setting
 from fairall.models.memory import Memory
-from fairall.models.objectives import train_on
+from fairall.models.objectives import cross_entropy, train_on
 from fairall.nn.adam import Adam
 from fairall.runtime.randomness import SeedStreams
 
@@ -55,20 +55,17 @@ class DCEM(Remembering):
         super().__init__(config, setting)
         self.memory = Memory("all")
         self.classifier.sees_s = config.protected_as_feature
-        self.selection = self.net(config.clf_arch, SeedStreams(setting.seeds, "selection"))
+        self.selection = ClassifierNet(setting, config.clf_arch, SeedStreams(setting.seeds, "selection"))
         self.selection_optimiser = Adam(self.selection.parameters(), config.learning_rate)
 
     @override
-    def train_classifier(self) -> float:
-        """Train e on minibatches of everybody, then p by rounds of E- and M-steps on the same people."""
-        n = self.config.updates
-        batches = self.memory.minibatches(self.config.rounds * n, self.config.batch_size, self.streams)
-        train_on(batches, self.selection_loss, self.selection_optimiser)
-        loss = 0.0
-        for first in range(0, len(batches), n):
-            completed = [self.completed(batch) for batch in batches[first : first + n]]
-            loss = train_on(completed, self.loss, self.optimiser)
-        return loss
+    def minibatches(self) -> Iterable[Decided]:
+        """Minibatches of everybody, on which e is trained, then by rounds, completed by an E-step each."""
+        config, draw = self.config, self.memory.minibatches
+        rounds = [draw(config.updates, config.batch_size, self.streams) for _ in range(config.rounds)]
+        train_on(itertools.chain(*rounds), self.selection_loss, self.selection_optimiser)
+        for batches in rounds:
+            yield from [self.completed(batch) for batch in batches]
 
     def selection_loss(self, batch: Decided) -> Tensor:
         """Cross-entropy of e, shape (E,)."""
@@ -89,9 +86,6 @@ class DCEM(Remembering):
         of_label = cross_entropy(logit, expected)
         of_observed = cross_entropy(logit_of_product(logit, seen), batch.accepted * expected)
         return (of_label + self.config.regularisation * expected * of_observed).mean(-1)
-
-
-cross_entropy = partial(F.binary_cross_entropy_with_logits, reduction="none")
 
 
 def logit_of_product(first: Tensor, second: Tensor) -> Tensor:

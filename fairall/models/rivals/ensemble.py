@@ -14,7 +14,6 @@ from typing_extensions import override
 
 from fairall.config.checks import open_unit
 from fairall.models.members import Members, MembersConfig
-from fairall.runtime.randomness import SeedStreams
 
 
 @dataclass
@@ -32,16 +31,11 @@ class Ensemble(Members):
     config: EnsembleConfig
     config_type = EnsembleConfig
 
-    @torch.no_grad()
-    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """The quantile of the members' p(ỹ = 1 | x, s), shape (E, B)."""
-        return self.pooled(lambda logit: self._quantile(logit.sigmoid()), x, s)
+    @override
+    def pooled_probability(self, logit: Tensor) -> Tensor:
+        return self.pooled_log_odds(logit.sigmoid())
 
     @override
-    @torch.no_grad()
-    def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """The quantile of the members' logits, shape (E, B)."""
-        return self.pooled(self._quantile, x, s).double()
-
-    def _quantile(self, of_members: Tensor) -> Tensor:
-        return torch.quantile(of_members, self.config.quantile, dim=1)
+    def pooled_log_odds(self, logit: Tensor) -> Tensor:
+        """The quantile of the members' log odds (E, B, K), or of whatever else, shape (E, B)."""
+        return torch.quantile(logit, self.config.quantile, dim=-1)

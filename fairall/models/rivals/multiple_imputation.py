@@ -13,10 +13,10 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from typing_extensions import override
 
@@ -24,9 +24,8 @@ from fairall.config.checks import at_least, optional
 from fairall.data.people import Decided
 from fairall.models.learner import Setting
 from fairall.models.logistic import mixture_odds
-from fairall.models.members import Members, MembersConfig, Resampled
+from fairall.models.members import Members, MembersConfig
 from fairall.models.memory import Memory
-from fairall.runtime.randomness import SeedStreams
 
 
 @dataclass
@@ -41,20 +40,6 @@ class MultipleImputationConfig(MembersConfig):
     odds_ratio: float | None = optional(at_least(1))
 
 
-@dataclass(frozen=True)
-class Recorded(Resampled):
-    """Decided people, and whether the initial policy decided on them, shape (E, B), bool."""
-
-    initially: Tensor
-
-
-@dataclass(frozen=True)
-class Imputed(Resampled):
-    """Decided people with a label for each member, observed or drawn, shape (E, B, K)."""
-
-    labels: Tensor
-
-
 class MultipleImputation(Members):
     """K classifiers of everybody so far; decides by the mean of their p(ỹ = 1 | x, s).
 
@@ -63,85 +48,42 @@ class MultipleImputation(Members):
     Wong 1987). With `odds_ratio` the probability is lower for people whom the initial policy rejected
     (`imputation_probability`).
 
-    Attributes:
-        initially: whether the initial policy decided on the people who are remembered next.
+    The propensity that is remembered is that of the initial policy, and 0 for people of later policies.
     """
 
     config: MultipleImputationConfig
     config_type = MultipleImputationConfig
-    initially = False
 
     def __init__(self, config: MultipleImputationConfig, setting: Setting) -> None:
         super().__init__(config, setting)
-        self.memory = Memory("all", of=Resampled if config.odds_ratio is None else Recorded)
-
-    @override
-    def resampled(self, decided: Decided) -> Resampled:
-        found = super().resampled(decided)
-        if self.config.odds_ratio is None:
-            return found
-        return Recorded(**vars(found), initially=torch.full_like(found.accepted, self.initially))
-
-    @override
-    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        self.initially = True
-        return super().warm_up_epoch(decided, epoch)
+        self.memory = Memory("all")
 
     @override
     def update(self, decided: Decided) -> None:
-        self.initially = False
-        super().update(decided)
+        super().update(replace(decided, propensity=torch.zeros_like(decided.propensity)))
 
     @override
-    def minibatches(self) -> list[Decided]:
+    def minibatches(self) -> Iterable[Decided]:
         return [self.imputed(batch) for batch in super().minibatches()]
 
     @torch.no_grad()
-    def imputed(self, batch: Decided) -> Imputed:
-        """People with labels, those of rejected ones drawn for each member."""
-        assert isinstance(batch, Resampled)
+    def imputed(self, batch: Decided) -> Decided:
+        """People all of whom have labels (E, B, K), those of rejected ones drawn for each member."""
         uniform = self.streams.uniform(batch.s.shape[1], self.config.members)
-        drawn = uniform < self.imputation_probability(batch)
-        labels = torch.where(batch.accepted.unsqueeze(-1), batch.label.unsqueeze(-1), drawn.float())
-        known = {one.name: getattr(batch, one.name) for one in fields(Resampled)}
-        return Imputed(**known, labels=labels)
+        drawn = (uniform < self.imputation_probability(batch)).float()
+        label = torch.where(batch.accepted.unsqueeze(-1), batch.label.unsqueeze(-1), drawn)
+        return replace(batch, label=label, accepted=torch.ones_like(batch.accepted))
 
-    def imputation_probability(self, batch: Resampled) -> Tensor:
+    def imputation_probability(self, batch: Decided) -> Tensor:
         """Each member's probability that the label of a rejected person is 1, shape (E, B, K).
 
         p = p(ỹ = 1 | x, s) is that of all people, accepted or not. Where the initial policy accepted with
         probability π, and accepted people have Γ times the odds of rejected ones, these have the odds o with
-        π·Γo/(1 + Γo) + (1 − π)·o/(1 + o) = p.
+        π·Γo/(1 + Γo) + (1 − π)·o/(1 + o) = p, so that for people of later policies, who have π = 0, it is p.
         """
-        p = self.member_logits(batch.x, batch.s).sigmoid().mT
+        p = self.member_logits(batch.x, batch.s).sigmoid()
         if self.config.odds_ratio is None:
             return p
-        assert isinstance(batch, Recorded)
-        odds = mixture_odds(p.double(), batch.propensity.double().unsqueeze(-1), self.config.odds_ratio)
-        return torch.where(batch.initially.unsqueeze(-1), (odds / (1.0 + odds)).to(p.dtype), p)
-
-    @override
-    def loss(self, batch: Decided) -> Tensor:
-        """Cross-entropy of each member's sample with its labels, summed over members, shape (E,)."""
-        assert isinstance(batch, Imputed)
-        return self.sample_loss(batch, batch.labels.mT, torch.ones_like(batch.accepted))
-
-    @torch.no_grad()
-    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """The mean of the members' p(ỹ = 1 | x, s), shape (E, B)."""
-        return self.pooled(lambda logit: logit.sigmoid().mean(1), x, s)
-
-    @override
-    @torch.no_grad()
-    def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """The log odds of that mean, which do not saturate as it does, shape (E, B)."""
-        return self.pooled(log_odds_of_mean, x, s).double()
-
-
-def log_odds_of_mean(logit: Tensor) -> Tensor:
-    """Log odds of the mean of K probabilities, whose log odds are of shape (E, K, B); shape (E, B).
-
-    >>> log_odds_of_mean(torch.tensor([[[0.0, 50.0], [0.0, 50.0]]]))
-    tensor([[ 0., 50.]])
-    """
-    return F.logsigmoid(logit).logsumexp(1) - F.logsigmoid(-logit).logsumexp(1)
+        share = batch.propensity.double().unsqueeze(-1)
+        odds = mixture_odds(p.double(), share, self.config.odds_ratio)
+        return (odds / (1.0 + odds)).to(p.dtype)

@@ -78,7 +78,7 @@ class NeuralUcb(Remembering):
     def bonus(self, x: Tensor, s: Tensor) -> Tensor:
         """α·sqrt(φᵀ A⁻¹ φ), shape (E, B), float64."""
         features = self.features(x, s)
-        a = self.gram + self.config.ridge * torch.eye(len(self.gram[0]), dtype=self.gram.dtype)
+        a = self.gram + self.config.ridge * torch.eye(self.gram.shape[1]).double()
         whitened = torch.linalg.solve_triangular(torch.linalg.cholesky(a), features, upper=False)
         return self.config.alpha * whitened.square().sum(1).sqrt()
 
@@ -87,4 +87,4 @@ class NeuralUcb(Remembering):
     def explore(self, x: Tensor, s: Tensor, propensity: Tensor, uniform: Tensor) -> Tensor:
         """1 also where the upper bound is at least c, shape (E, N); `uniform` is not used."""
         bound = torch.sigmoid(self.classifier.logit(x, s) + self.bonus(x, s)).to(propensity.dtype)
-        return torch.maximum(propensity, self.rule.propensity(bound))
+        return torch.maximum(propensity, self.rule.propensity(bound, x))

@@ -79,7 +79,7 @@ class SellfOneStep(Remembering):
         super().__init__(config, setting)
         self.memory = Memory("all")
         self.rule = DecisionRule()
-        self.policy = self.net(config.policy_arch, SeedStreams(setting.seeds, "policy"))
+        self.policy = ClassifierNet(setting, config.policy_arch, SeedStreams(setting.seeds, "policy"))
         self.policy_optimiser = Adam(self.policy.parameters(), config.policy_learning_rate)
         self.past = PastPolicies(self.policy, config.past_policies)
         self.past_streams = SeedStreams(setting.seeds, "past policies")

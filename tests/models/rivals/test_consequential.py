@@ -4,11 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairall.data.people import Decided, People
+from fairall.data.people import Decided
 from fairall.models.rivals.consequential import FAIRNESS, Consequential
-from fairall.runtime.randomness import SeedStreams
-from tests.conftest import warm_up
-from tests.models.conftest import online_step
 from tests.models.rivals.test_rivals import built
 
 COST = 0.4
@@ -21,24 +18,22 @@ PAST = torch.tensor([[0.5, 0.25, 1.0, 0.25, 0.5, 0.5], [0.25, 1.0, 0.5, 1.0, 0.2
 KINDS = X.view(1, 6, 1), S.view(1, 6)
 
 
-def one_feature(seeds: list[int], *words: str, **changes: Any) -> Any:
+def one_feature(**changes: Any) -> Any:
     """A learner with a linear net of one feature and s."""
-    usual = {"clf_arch": [], "batch_size": 64, "learning_rate": 0.01, "updates": 25}
-    return built("consequential", seeds, f"cost.value={COST}", *words, features="a", **(usual | changes))
+    usual = {"clf_arch": [], "learning_rate": 0.05, "fairness": "none"}
+    return built("consequential", [0], f"cost.value={COST}", features="a", **(usual | changes))
 
 
 def as_expected() -> Decided:
     """The population, decided by both policies, each of which accepts exactly the expected numbers."""
-    rows = []
-    for past in PAST:
-        for kind in range(6):
-            n = 4 * int(NUMBER[kind])  # so that all numbers below are whole
-            for outcome, share in ((1.0, QUALIFIED[kind]), (0.0, 1.0 - QUALIFIED[kind])):
-                accepted = (torch.arange(int(share * n)) < past[kind] * int(share * n)).float()
-                columns = [value.expand_as(accepted) for value in (X[kind], S[kind], past[kind])]
-                rows.append(torch.stack([*columns, accepted, outcome * accepted], dim=-1))
-    x, s, propensity, accepted, label = torch.cat(rows).unsqueeze(0).unbind(-1)
-    return Decided(x.unsqueeze(-1), s, propensity, accepted > 0, label)
+    n = 4 * NUMBER  # so that all numbers below are whole
+    kind = torch.arange(6).repeat_interleave(n).repeat(2)
+    place = torch.cat([(torch.arange(int(of)) + 0.5) / of for of in n]).repeat(2)  # in (0, 1), of the kind
+    propensity, worth = PAST.repeat_interleave(n, dim=1).flatten(), QUALIFIED[kind]
+    label = place < worth
+    accepted = torch.where(label, place / worth, (place - worth) / (1 - worth)) < propensity
+    columns = X[kind].unsqueeze(-1), S[kind], propensity, accepted, (accepted & label).float()
+    return Decided(*(of.unsqueeze(0) for of in columns))
 
 
 def objective(learner: Consequential, policy: str, fairness: str) -> Tensor:
@@ -48,17 +43,15 @@ def objective(learner: Consequential, policy: str, fairness: str) -> Tensor:
     share = NUMBER / NUMBER.sum()
     benefit = {"none": 0.0 * pi, "demographic_parity": pi, "equal_opportunity": pi * QUALIFIED}[fairness]
     of_s = [(share * benefit)[own].sum() / share[own].sum() for own in (S < 0, S > 0)]
-    gap = of_s[1] - of_s[0]
-    return (share * pi * (QUALIFIED - COST)).sum() - 0.5 * learner.config.lambda_ * gap**2
+    return (share * pi * (QUALIFIED - COST)).sum() - 0.5 * learner.config.lambda_ * (of_s[1] - of_s[0]) ** 2
 
 
 @pytest.mark.parametrize("fairness", FAIRNESS)
 @pytest.mark.parametrize("policy", ["logistic", "semi_logistic"])
 def test_loss_and_gradient_are_those_of_the_population_whoever_decided(policy: str, fairness: str) -> None:
-    learner, data = one_feature([0], policy=policy, fairness=fairness, lambda_=3.0), as_expected()
+    learner = one_feature(policy=policy, fairness=fairness, lambda_=3.0)
     for _ in range(2):
-        learner.memory.add(data)  # both halves of the minibatch below are the population
-    learner.train_classifier()  # counts weights
+        learner.remember(as_expected())  # both halves of the minibatch below are the population
     weights = learner.classifier.weights_and_biases()
     with torch.no_grad():  # some σ above ½, some below
         weights[0].copy_(torch.tensor([[[0.4], [-0.5]]]))
@@ -73,61 +66,24 @@ def test_loss_and_gradient_are_those_of_the_population_whoever_decided(policy: s
 @pytest.mark.whole
 def test_the_penalty_of_minibatches_has_the_square_of_the_gap_as_its_mean() -> None:
     fairness = "demographic_parity"
-    learner = one_feature([0], fairness=fairness, lambda_=2.0, batch_size=32)
-    learner.memory.add(as_expected())
+    learner = one_feature(fairness=fairness, lambda_=2.0, batch_size=32)
+    learner.remember(as_expected())
     learner.train_classifier()
-    penalties = []
     with torch.no_grad():
-        for _ in range(4000):
-            batch = learner.memory.sample(32, learner.streams)
-            pi = torch.sigmoid(learner.classifier.logit(batch.x, batch.s))
-            penalties.append(learner.penalty(pi, batch))
+        batches = learner.memory.minibatches(4000, 32, learner.streams)
+        accepts = (torch.sigmoid(learner.classifier.logit(one.x, one.s)) for one in batches)
+        measured = torch.cat([learner.penalty(*of) for of in zip(accepts, batches, strict=True)])
         exact = objective(learner, "logistic", "none") - objective(learner, "logistic", fairness)
-    measured = torch.cat(penalties)
     error = measured.std() / 4000**0.5
     assert (measured.mean() - exact).abs() < 4 * error
     # The mean square of one Δb would be greater by its variance, many times this error.
     assert error < 0.005
 
 
-def late_profit(policy: str) -> tuple[Tensor, Tensor]:
-    """Utility per applicant (E,) and final π of both kinds of people (E, 2), after a start of bad luck.
-
-    Of x = −1 70 % have label 1, of x = +1 80 %, so that accepting everybody is best; but the four people with
-    x = −1 whom the initial policy happens to accept have label 0.
-    """
-    seeds, epochs = [0, 1, 2], "schedule.warm_up_epochs=8"
-    learner = one_feature(seeds, epochs, policy=policy, fairness="none", learning_rate=0.03, updates=10)
-    x, label = torch.full((2, 3, 24), 1.0)
-    x[:, :4] = -1.0
-    label[:, :4] = label[:, 20:] = 0.0
-    s, half = torch.tensor([-1.0, 1.0] * 12).expand(3, -1), torch.full_like(x, 0.5)
-    warm_up(learner, Decided(x.unsqueeze(-1), s, half, half > 0, label))
-    world, earned = SeedStreams(seeds, "toy"), torch.zeros(3)
-    for _ in range(30):
-        kind, group, luck, decision = world.uniform(4, 64).unbind(1)
-        x, s = torch.where(kind < 0.5, -1.0, 1.0), torch.where(group < 0.5, -1.0, 1.0)
-        people = People(x.unsqueeze(-1), s, (luck < torch.where(x < 0, 0.7, 0.8)).float())
-        decided, _ = online_step(learner, people, decision)
-        earned += (decided.accepted * (people.label - COST)).mean(-1) / 30
-    kinds = torch.tensor([-1.0, 1.0]).expand(3, -1)
-    return earned, learner.propensity(kinds.unsqueeze(-1), kinds, world)
-
-
-@pytest.mark.whole
-def test_a_threshold_rule_stays_in_the_error_that_semi_logistic_policies_leave() -> None:
-    (stuck, stuck_at), (earned, ends_at) = map(late_profit, ("threshold", "semi_logistic"))
-    assert torch.equal(stuck_at, torch.tensor([0.0, 1.0]).expand(3, 2))
-    assert (ends_at > 0.9).all()
-    assert (earned > stuck + 0.05).all()
-
-
 def test_a_threshold_rule_is_the_most_likely_logistic_model_cut_at_the_cost() -> None:
-    learner = one_feature([0], policy="threshold", fairness="none", learning_rate=0.05)
-    data = as_expected()
-    learner.memory.add(data)
-    learner.minibatches = lambda: [learner.memory.rows()] * 400
-    learner.train_classifier()
+    learner, data = one_feature(policy="threshold"), as_expected()
+    learner.minibatches = lambda: [data] * 400
+    learner.update(data)
     logit, accepted = learner.classifier.logit(data.x, data.s).detach(), data.accepted
     # The score equations of the unweighted likelihood hold, and not those of the weighted one.
     columns = torch.stack([data.x[..., 0], data.s, torch.ones_like(logit)])
@@ -137,4 +93,3 @@ def test_a_threshold_rule_is_the_most_likely_logistic_model_cut_at_the_cost() ->
     p = torch.sigmoid(learner.classifier.logit(*KINDS))
     assert torch.equal(learner.propensity(*KINDS, learner.streams), (p >= COST).float())
     assert ((p > COST) != (p > 0.5)).any(), "c and ½ decide otherwise"
-    torch.testing.assert_close(learner.log_odds(*KINDS, learner.streams), p.logit().double())

@@ -1,4 +1,4 @@
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,114 +7,72 @@ from numpy.testing import assert_allclose
 
 from fairall.data.people import Decided, People
 from fairall.models.logistic import mixture_odds
-from fairall.models.rivals.multiple_imputation import (
-    Imputed,
-    MultipleImputation,
-    MultipleImputationConfig,
-    Recorded,
-)
 from fairall.runtime.randomness import SeedStreams
-from tests.conftest import ComposeConfig, MakePeople, MakeSetting
-from tests.models.conftest import propensities, someone, taught, with_features
+from tests.conftest import MakePeople
+from tests.models.conftest import propensities, someone, stacked, taught
+from tests.models.rivals.test_rivals import built
+
+SEEDS = [0, 1]
 
 
-@pytest.fixture
-def config(compose_config: ComposeConfig) -> MultipleImputationConfig:
-    model: MultipleImputationConfig = compose_config("model=multiple_imputation").model
-    return replace(model, clf_arch=[8], updates=4, batch_size=32, members=4, learning_rate=0.01)
+def imputing(*words: str, seeds: list[int] = SEEDS, features: str = "abcde", **changes: Any) -> Any:
+    usual = {"members": 4, "learning_rate": 0.01}
+    return built("multiple_imputation", seeds, *words, features=features, **(usual | changes))
 
 
-def batches(learner: MultipleImputation, people: People, rate: float = 0.5) -> list[Imputed]:
-    """Minibatches of one time step of people."""
-    learner.remember(someone(people, 1, list(learner.setting.seeds), rate))
-    found = learner.minibatches()
-    assert all(isinstance(batch, Imputed) for batch in found)
-    return [batch for batch in found if isinstance(batch, Imputed)]
-
-
-def test_labels_are_observed_or_drawn_with_the_members_probability(
-    config: MultipleImputationConfig, setting: MakeSetting, people: MakePeople
+def test_labels_are_observed_or_drawn_with_the_members_probability_and_all_are_learnt(
+    people: MakePeople,
 ) -> None:
-    learner = MultipleImputation(replace(config, updates=400), setting([0, 1]))
+    learner = imputing()
     with torch.no_grad():  # members of different opinions
-        learner.classifier.weights_and_biases()[-1].copy_(torch.linspace(-2, 2, 8).view(8, 1, 1))
-    for one in (found := batches(learner, people(30))):
-        known = one.accepted.unsqueeze(-1)
-        observed = one.label.unsqueeze(-1).expand_as(one.labels)
-        assert torch.equal(torch.where(known, one.labels, 0.0), observed * known)
-    drawn = torch.cat([one.labels for one in found], dim=1)
-    p = torch.cat([learner.member_logits(one.x, one.s).sigmoid().mT for one in found], dim=1)
-    rejected = ~torch.cat([one.accepted for one in found], dim=1)
-    for e in range(2):
-        share, expected = drawn[e][rejected[e]].mean(0), p[e][rejected[e]].mean(0)
-        assert_allclose(share, expected.detach(), atol=0.03)
-        assert expected.max() - expected.min() > 0.2
-        between = np.corrcoef((drawn[e] - p[e])[rejected[e]].detach().numpy().T) - np.eye(4)
+        learner.classifier.last.bias.copy_(torch.linspace(-2, 2, 8).view(8, 1, 1))
+    learner.remember(someone(people(30), 1, SEEDS))
+    given = learner.memory.minibatches(1, 12_000, learner.streams.copy())[0]
+    batch = learner.imputed(given)
+    rejected, observed = ~given.accepted, given.label.unsqueeze(-1).expand_as(batch.label)
+    assert torch.equal(batch.label[given.accepted], observed[given.accepted])
+    p = learner.member_logits(given.x, given.s).sigmoid().detach()
+    loss = -given.weight * torch.where(batch.label > 0, p, 1 - p).log()
+    torch.testing.assert_close(learner.loss(batch).detach(), loss.sum(-1).mean(-1))
+    for drawn, expected, chosen in zip(batch.label, p, rejected, strict=True):
+        drawn, expected = drawn[chosen], expected[chosen]
+        assert_allclose(drawn.mean(0), expected.mean(0), atol=0.03)
+        assert np.ptp(expected.mean(0)) > 0.2
+        between = np.corrcoef((drawn - expected).numpy().T) - np.eye(4)
         assert np.abs(between).max() < 0.06, "members draw independently"
 
 
-def test_loss_is_that_of_each_members_completed_sample(
-    config: MultipleImputationConfig, setting: MakeSetting, people: MakePeople
-) -> None:
-    learner = MultipleImputation(config, setting([0, 1]))
-    batch = batches(learner, people(30))[0]
-    p = learner.member_logits(batch.x, batch.s).detach().sigmoid().mT.double().numpy()
-    labels, copies = batch.labels.numpy(), batch.copies.numpy()
-    expected = -(copies * (labels * np.log(p) + (1 - labels) * np.log(1 - p))).sum(-1).mean(-1)
-    assert_allclose(learner.loss(batch).detach(), expected, rtol=1e-4)
-
-
-@pytest.mark.parametrize("cost", [0.35, 0.5])
-def test_it_decides_by_the_mean_over_members(
-    cost: float, config: MultipleImputationConfig, setting: MakeSetting, people: MakePeople
-) -> None:
-    crowd, learner = people(60), MultipleImputation(config, setting([0, 1], f"cost.value={cost}"))
-    taught(learner, crowd, range(4))
-    x, s, streams = crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1), SeedStreams([0, 1], "p")
-    mean = learner.member_logits(x, s).sigmoid().mean(1)
-    torch.testing.assert_close(learner.score(x, s, streams), mean.detach())
-    torch.testing.assert_close(learner.log_odds(x, s, streams).sigmoid().float(), mean.detach())
-    assert torch.equal(propensities(learner, crowd), (learner.score(x, s, streams) >= cost).float())
+def test_it_decides_by_the_mean_over_members_of_everybody(people: MakePeople) -> None:
+    crowd, learner = people(60), imputing("cost.value=0.35")
+    given = *stacked(crowd), taught(learner, crowd, range(4)).streams
+    mean = learner.member_logits(*given[:2]).sigmoid().mean(-1).detach()
+    torch.testing.assert_close(learner.score(*given), mean)
+    torch.testing.assert_close(learner.log_odds(*given).sigmoid().float(), mean)
+    assert torch.equal(propensities(learner, crowd), (learner.score(*given) >= 0.35).float())
     assert learner.memory.counts.tolist() == [64, 64]
 
 
-def test_rejected_people_of_the_initial_policy_have_lower_odds(
-    config: MultipleImputationConfig, setting: MakeSetting, people: MakePeople
-) -> None:
-    learner, crowd = MultipleImputation(replace(config, odds_ratio=3.0), setting([0, 1])), people(30)
-    learner.warm_up_epoch(someone(crowd, 1, [0, 1], 0.25), 0)
-    learner.update(someone(crowd, 1, [0, 1], 0.6))
+def test_people_whom_the_initial_policy_rejected_have_lower_odds(people: MakePeople) -> None:
+    learner, crowd = imputing(odds_ratio=3.0), people(30)
+    learner.warm_up_epoch(someone(crowd, 1, SEEDS, 0.25), 0)
+    learner.update(someone(crowd, 1, SEEDS, 0.6))
     batch = learner.memory.rows()
-    assert isinstance(batch, Recorded)
-    first = batch.initially
-    p = learner.member_logits(batch.x, batch.s).sigmoid().mT.detach()
+    p = learner.member_logits(batch.x, batch.s).sigmoid().detach()
     rejected = learner.imputation_probability(batch).detach()
-    assert torch.equal(rejected[~first], p[~first])
-    share, odds = batch.propensity[first].unsqueeze(-1), rejected[first] / (1 - rejected[first])
+    assert torch.equal(rejected[:, 16:], p[:, 16:]), "whom a later policy has decided on"
+    odds = (rejected / (1 - rejected))[:, :16]
     accepted = 3 * odds / (1 + 3 * odds)
-    torch.testing.assert_close(share * accepted + (1 - share) * rejected[first], p[first])
-    assert (batch.propensity[first] == 0.25).all()
-    assert first.sum(1).tolist() == [16, 16]
-
-
-def test_without_a_warm_up_nobody_was_decided_on_by_the_initial_policy(
-    config: MultipleImputationConfig, setting: MakeSetting, people: MakePeople
-) -> None:
-    learner = MultipleImputation(replace(config, odds_ratio=3.0), setting([0]))
-    learner.update(someone(people(30), 1, [0]))
-    batch = learner.memory.rows()
-    assert isinstance(batch, Recorded)
-    assert not batch.initially.any()
+    torch.testing.assert_close(0.25 * accepted + 0.75 * rejected[:, :16], p[:, :16])
 
 
 @pytest.mark.whole
 @pytest.mark.parametrize(("odds_ratio", "bias"), [(4.0, 0.0), (None, 0.13)])
 def test_labels_that_are_not_missing_at_random_are_learnt_with_their_odds_ratio(
-    odds_ratio: float | None, bias: float, config: MultipleImputationConfig, setting: MakeSetting
+    odds_ratio: float | None, bias: float
 ) -> None:
     seeds = [0, 1, 2, 3]
-    streams, given = SeedStreams(seeds, "world"), with_features(setting(seeds), "x")
-    learner = MultipleImputation(replace(config, odds_ratio=odds_ratio, updates=20, batch_size=256), given)
+    changes: Any = {"features": "x", "batch_size": 256, "odds_ratio": odds_ratio}
+    streams, learner = SeedStreams(seeds, "world"), imputing(seeds=seeds, **changes)
     x, s = streams.normal(4000, 1), 2.0 * (streams.uniform(4000) < 0.5) - 1.0
     truth = torch.sigmoid(x[..., 0])
     label = (streams.uniform(4000) < truth).float()
@@ -125,20 +83,3 @@ def test_labels_that_are_not_missing_at_random_are_learnt_with_their_odds_ratio(
         learner.warm_up_epoch(decided, epoch)
     off = learner.score(x, s, streams) - truth
     assert off.mean() == pytest.approx(bias, abs=0.02)
-
-
-@pytest.mark.whole
-def test_members_vary_more_where_labels_are_absent(
-    config: MultipleImputationConfig, setting: MakeSetting
-) -> None:
-    seeds = [0, 1, 2]
-    streams, given = SeedStreams(seeds, "world"), with_features(setting(seeds), "x")
-    learner = MultipleImputation(replace(config, members=10, updates=20, batch_size=64), given)
-    x, s = streams.normal(400, 1), 2.0 * (streams.uniform(400) < 0.5) - 1.0
-    people = People(x, s, (streams.uniform(400) < torch.sigmoid(2.0 * x[..., 0])).float())
-    seen = (x[..., 0] > 0).float()
-    for epoch in range(30):
-        learner.warm_up_epoch(Decided.reveal(people, seen, seen > 0), epoch)
-    p = learner.member_logits(x, s).sigmoid().std(1)
-    for k in range(3):
-        assert p[k][seen[k] == 0].mean() > 1.5 * p[k][seen[k] > 0].mean()

@@ -33,28 +33,19 @@ def test_the_sum_and_the_bonus_are_those_of_numpy() -> None:
     inverse = np.linalg.inv(gram + 0.3 * np.eye(8))
     bonus = 2.0 * np.sqrt(np.einsum("ebk,ekl,ebl->eb", phi, inverse, phi))
     np.testing.assert_allclose(learner.bonus(x, s), bonus, rtol=1e-3)
-    cost = learner.setting.cost
-    expected = learner.classifier.logit(x, s).detach().numpy() + bonus >= np.log(cost / (1 - cost))
-    explored = learner.explore(x, s, learner.propensity(x, s, learner.streams), torch.zeros_like(s))
-    assert np.array_equal(explored, expected.astype(np.float32))
+    cost, f = learner.setting.cost, learner.classifier.logit(x, s).detach().numpy()
+    explored = learner.explore(x, s, torch.zeros_like(s), s).numpy()
+    assert np.array_equal(explored, f + bonus >= np.log(cost / (1 - cost)))
 
 
-def test_with_few_accepted_people_everyone_is_accepted() -> None:
-    learner = built("neural_ucb", SEEDS, "cost.value=0.5")
+def test_the_bonus_accepts_everyone_at_first_and_shrinks_where_people_are_accepted() -> None:
+    learner = built("neural_ucb", SEEDS, "cost.value=0.5", discount=1.0)
     few = first_decided(SEEDS)
     few.accepted[:, 1:] = False
-    for epoch in range(2):
-        learner.warm_up_epoch(few, epoch)
-    x, s, region, policy = applicants_of(learner, 60)
-    assert learner.explore(x, s, 0.0 * policy, policy)[region > 0].min() == 1.0
-    learner.config.alpha = 0.0
-    assert torch.equal(learner.explore(x, s, policy, policy), policy)
-
-
-def test_the_bonus_shrinks_where_people_are_accepted() -> None:
-    learner = warmed(built("neural_ucb", SEEDS, discount=1.0))
-    x, s, region, _ = applicants_of(learner, 200)
+    learner.warm_up_epoch(few, 0)
+    x, s, region, policy = applicants_of(learner, 200)
     before, kept = learner.bonus(x, s), region == MISJUDGED
+    assert learner.explore(x, s, 0.0 * policy, policy)[region > 0].min() == 1.0
     for _ in range(3):
         learner.observe(Decided(x, s, kept.float(), kept, kept.float()))
     after = learner.bonus(x, s)

@@ -88,6 +88,7 @@ def test_false_rejections_last_with_greedy_and_vanish_with_exploration(
     [
         ("consequential", {"data": "recent"}, False, True),
         ("consequential", {"data": "all"}, False, False),
+        ("greedy", {}, False, False),
         ("dcem", {}, True, False),
         ("sellf_one_step", {}, True, False),
     ],
