@@ -15,7 +15,7 @@ from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
 from fairall.display.progress import Display
 from fairall.errors import FairAllError
-from fairall.measuring.summary import measure_table
+from fairall.measuring.summary import series_of, table_of
 from fairall.models.fairall import FairAll
 from fairall.models.learner import Learner, Setting
 from fairall.online.evaluation import Evaluator
@@ -187,13 +187,13 @@ def test_a_counterfactual_is_of_the_other_group_by_the_same_random_numbers(
     history = lived(drawn, synthetic, 40)
     other = history.recorded().applicants["counterfactually_accepted"]
     assert ((history.accepted >= other) | (history.s < 0)).all()
-    end = measure_table(history.recorded(), [0, 1], cost=0.4).query("time_step == 40")
+    end = table_of(series_of(history.recorded(), 0.4), [0, 1]).query("time_step == 40")
     flipped = (history.accepted != other).float().mean((0, 2))
     assert end["effective_cfu"].to_numpy() == pytest.approx(flipped.numpy(), abs=1e-6)
     # By common random numbers as many flip as the propensities differ: no more.
     assert end["effective_cfu"].mean() == pytest.approx(end["cfu"].mean(), abs=0.03)
     # Without counterfactuals their measures are empty.
-    table = measure_table(lived(coin(0.5), credit, 2).recorded(), [0, 1], cost=0.5)
+    table = table_of(series_of(lived(coin(0.5), credit, 2).recorded(), 0.5), [0, 1])
     names = ["cfu", "ground_truth_utility", "effective_cfu", "effective_ground_truth_utility"]
     assert table[names].isna().all(axis=None)
 
@@ -294,7 +294,7 @@ def test_effective_measures_count_what_is_decided_at_first_or_again(
         "acceptance_rate_disadvantaged": last[1],
         "effective_ground_truth_utility": (counted * (truth - 0.4)).mean((0, 2)),
     }
-    end = measure_table(history.recorded(), [0, 1], cost=0.4).query("time_step == 5")
+    end = table_of(series_of(history.recorded(), 0.4), [0, 1]).query("time_step == 5")
     for name, values in expected.items():
         assert end[name].to_numpy() == pytest.approx(values.numpy(), abs=1e-6)
 
