@@ -3,7 +3,6 @@
 import contextlib
 import io
 import re
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from matplotlib.figure import Figure
 
 from fairall.config.compose import compose_config
 from fairall.display.format import CAUTION
@@ -21,10 +19,10 @@ from fairall.experiment import run
 from fairall.measuring.references import RUN, measured_policies, reference_histories
 from fairall.models.oracle import Oracle, oracles
 from fairall.online.training import Training
-from fairall.results import figures
 from fairall.results.result import Result
-from fairall.storage.checkpoint import Checkpoint
-from tests.conftest import LOANS, MEANING, cache_in, no_cache, training_of
+from fairall.results.terminal import noise
+from tests.conftest import LOANS, MEANING, cache_in, no_cache
+from tests.measuring.conftest import trained
 from tests.worlds.conftest import ALL_PARTS
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -75,30 +73,14 @@ def test_constant_policies_do_as_they_are_called(quick: Runs) -> None:
     assert chance["effective_utility"] == pytest.approx(0.09, abs=0.03)
 
 
-def test_a_run_shows_its_references_and_the_noise_of_its_people(
-    quick: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: list[Figure] = []
-    undrawn = figures.save_figure
-    monkeypatch.setattr(figures, "save_figure", lambda *own: [drawn.append(own[0]), undrawn(*own)])
+def test_a_run_shows_its_references_and_the_noise_of_its_people(quick: Runs) -> None:
     result, shown = quick("model=unfairlog")
-    people, of = result.evaluation, 100 * result.references["mean"]
-    row = rf"│ mean_utility │ [−\d. ±]+ │ [\[\]−\d., ]+ │ 18.00 │ .*{of['oracle', 'mean_utility']:.2f}"
-    assert re.search(row, shown)
-    errors = [float(error or 0.0) for error in (people.utility_standard_error, people.dpu_standard_error)]
-    assert 0.02 < errors[0] < 0.05
-    assert 0.0 < errors[1] < 0.2
-    utility, dpu = (f"a standard error of {100 * error:.1f}" for error in errors)
-    for said in (shown, (result.path / "model_card.md").read_text()):
-        assert f"the utility {utility} and the DPU {dpu}" in said
-    for told in (result.warnings[0], shown.split("┃")[0], " ".join(drawn[0].get_suptitle().split())):
-        assert CAUTION in told
-    levels = [{line.get_label(): line.get_ydata()[0] for line in axes.lines} for axes in drawn[0].axes[:2]]
-    assert (levels[0]["accept everybody"], levels[0]["accept nobody"]) == (pytest.approx(18.0), 0.0)
-    assert "accept everybody" not in levels[1]
-    for level, measure in zip(levels, ("mean_utility", "mean_dpu"), strict=True):
-        assert level["knows every label"] == pytest.approx(of["oracle", measure])
-        assert level["knows every label, with parity"] == pytest.approx(of["oracle_fair", measure])
+    oracle = 100 * result.references.loc[("oracle", "mean_utility"), "mean"]
+    assert re.search(rf"│ mean_utility │ [−\d. ±]+ │ [\[\]−\d., ]+ │ 18.00 │ .*{oracle:.2f}", shown)
+    assert 0.02 < (result.evaluation.utility_standard_error or 0.0) < 0.05
+    assert 0.0 < (result.evaluation.dpu_standard_error or 0.0) < 0.2
+    assert " ".join(noise(result).split()) in shown
+    assert CAUTION in shown.split("┃")[0]
 
 
 @pytest.mark.parametrize(
@@ -129,20 +111,12 @@ def test_what_was_done_with_unlabelled_people_is_in_the_summary(quick: Runs) -> 
     assert "every training label" not in shown
 
 
-def trained(*words: str) -> Training:
-    """A run of random decisions."""
-    training = training_of("model=random", "seeds=3", "schedule.time_steps=40", *words)
-    with tempfile.TemporaryDirectory() as folder:
-        checkpoint = Checkpoint(Path(folder) / "checkpoint.pt", "none", seconds=float("inf"))
-        training.run(checkpoint, no_cache(), Display(progress_only=True))
-    return training
-
-
 def first_day(training: Training) -> Oracle:
     data = training.data
     return oracles(data.train, data.validation, training.learner.setting, no_cache())["oracle"]
 
 
+LONG = "seeds=3", "schedule.time_steps=40"
 SHIFT = ["world.drift.course=step", "world.drift.start=20"]
 
 
@@ -150,7 +124,7 @@ SHIFT = ["world.drift.course=step", "world.drift.start=20"]
 def test_the_oracles_score_the_evaluation_people_once_and_no_applicant(
     world: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    training = trained("dataset=credit", *world)
+    training = trained(*LONG, "dataset=credit", *world)
     scored, of_fold = [], Oracle._of_fold
     monkeypatch.setattr(Oracle, "_of_fold", lambda *own: [scored.append(len(own[3])), of_fold(*own)][1])
     reference_histories(training, no_cache())
@@ -160,7 +134,7 @@ def test_the_oracles_score_the_evaluation_people_once_and_no_applicant(
 
 @pytest.mark.parametrize("dataset", ["fico", "synthetic"])
 def test_the_oracle_of_the_day_is_better_after_a_shift_than_one_of_the_first_day(dataset: str) -> None:
-    training = trained(f"dataset={dataset}", *SHIFT, "world.drift.label.advantaged=-0.6")
+    training = trained(*LONG, f"dataset={dataset}", *SHIFT, "world.drift.label.advantaged=-0.6")
     histories, first = reference_histories(training, no_cache()), first_day(training)
     people = [people for _, people in training.replayed()]
     still = torch.stack([first.accepted(first.log_odds(one.x, one.s), one.s) > 0 for one in people])
@@ -179,12 +153,12 @@ def test_the_oracle_of_the_day_is_better_after_a_shift_than_one_of_the_first_day
 def test_a_cache_that_cannot_be_written_is_not_taken_for_people_without_an_oracle(tmp_path: Path) -> None:
     (tmp_path / "oracles").write_text("in the way of the folder")
     with pytest.raises(FairAllError, match=f"cannot write to {tmp_path / 'oracles'}"):
-        reference_histories(trained("dataset=fico"), cache_in(tmp_path))
+        reference_histories(trained(*LONG, "dataset=fico"), cache_in(tmp_path))
 
 
 @pytest.mark.parametrize("change", [-1.0, 1.0])
 def test_labels_that_are_certain_have_an_oracle(change: float) -> None:
-    training = trained("dataset=fico", *SHIFT, f"world.drift.label.advantaged={change}")
+    training = trained(*LONG, "dataset=fico", *SHIFT, f"world.drift.label.advantaged={change}")
     histories, advantaged = reference_histories(training, no_cache()), training.history.s[20:] > 0
     accepted = histories["oracle"].applicants["accepted"][20:]
     assert (accepted[advantaged] == (change > 0)).all()
@@ -196,7 +170,7 @@ def test_labels_that_are_certain_have_an_oracle(change: float) -> None:
 @pytest.mark.parametrize("quotas", ["", "world.capacity.quotas={advantaged: 0.25, disadvantaged: 0.75}"])
 def test_references_have_the_places_of_the_world(rule: str, quotas: str) -> None:
     words = ["dataset=synthetic", "world.capacity.number=8", f"world.capacity.rule={rule}"]
-    training = trained(*words, *filter(None, [quotas]))
+    training = trained(*LONG, *words, *filter(None, [quotas]))
     histories, s = reference_histories(training, no_cache()), training.history.s
     queues = [(s < 0, 6), (s > 0, 2)] if quotas else [(s.abs() > 0, 8)]
     oracle, people = first_day(training), [people for _, people in training.replayed()]
@@ -213,17 +187,14 @@ def test_references_have_the_places_of_the_world(rule: str, quotas: str) -> None
 
 
 def test_a_world_of_all_parts_is_replayed_as_it_was() -> None:
-    training = trained("dataset=fico", *ALL_PARTS)
+    training = trained(*LONG, "dataset=fico", *ALL_PARTS)
     for t, (world, people) in enumerate(training.replayed()):
         assert world.time_step == t + 1
         assert torch.equal(people.s, training.history.s[t])
         assert torch.equal(people.label, training.history.label[t])
-    last = {
-        name: {key: of[-1] for key, of in one.items()}
-        for name, one in measured_policies(training, no_cache()).items()
-    }
-    assert last["oracle"]["regret"].tolist() == [0.0] * 3
-    assert (last["accept_all"]["regret"] > 0).all()
-    assert (last["reject_all"]["utility_per_place"] == 0).all()
+    found = measured_policies(training, no_cache())
+    assert (found["oracle"]["regret"][-1] == 0.0).all()
+    assert (found["accept_all"]["regret"][-1] > 0.0).all()
+    assert (found["reject_all"]["utility_per_place"][-1] == 0.0).all()
     # What groups become is of the run alone.
-    assert [name for name, of in last.items() if of["score_gap"].isfinite().all()] == [RUN]
+    assert [name for name, series in found.items() if series["score_gap"][-1].isfinite().all()] == [RUN]
