@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cache, cached_property, partial, reduce
+from functools import cache, partial, reduce
 from itertools import combinations
 from typing import Any, Literal, TypeVar
 
@@ -120,22 +120,18 @@ class Measure(Quantity):
 
     Attributes:
         function: takes a selection of `POLICY_DATA` or of `APPLICANTS_DATA`.
+        needs: names of its parameters.
         cumulative: whether the value at the last time step summarises the run; of measures of applicants.
     """
 
     function: Callable[..., Tensor]
+    needs: tuple[str, ...]
     cumulative: bool = False
-
-    @cached_property  # asked for thousands of times in a run
-    def needs(self) -> tuple[str, ...]:
-        """Names of the function's parameters."""
-        return tuple(inspect.signature(self.function).parameters)
 
     def __call__(self, data: Mapping[str, Any]) -> Tensor | None:
         """The measure of data by parameter name; None where the data lack one of them."""
-        if not {*self.needs} <= data.keys():
-            return None
-        return self.function(*(data[name] for name in self.needs))
+        known = [data[name] for name in self.needs if name in data]
+        return self.function(*known) if len(known) == len(self.needs) else None
 
 
 _registered: dict[Callable[..., Tensor], Measure] = {}
@@ -168,17 +164,17 @@ def measure(
     """
 
     def register(function: MeasureFunction) -> MeasureFunction:
-        parameters = [*inspect.signature(function).parameters]
-        of: Literal["policy", "applicants"] = "policy" if "propensity" in parameters else "applicants"
+        needs = (*inspect.signature(function).parameters,)
+        of: Literal["policy", "applicants"] = "policy" if "propensity" in needs else "applicants"
         known = POLICY_DATA if of == "policy" else APPLICANTS_DATA
-        if not {known[0]} <= {*parameters} <= {*known}:
+        if not {known[0]} <= {*needs} <= {*known}:
             raise FairAllError(
-                f"the measure {function.__name__} takes {', '.join(parameters) or 'nothing'}: parameters are "
+                f"the measure {function.__name__} takes {', '.join(needs) or 'nothing'}: parameters are "
                 f"some of {', '.join(POLICY_DATA)}, or some of {', '.join(APPLICANTS_DATA)}; "
                 "`propensity` or `accepted` is one of them"
             )
         described = function.__name__, label, unit, higher_is_better, bounds, of
-        _registered[function] = Measure(*described, function=function, cumulative=cumulative)
+        _registered[function] = Measure(*described, function=function, needs=needs, cumulative=cumulative)
         return function
 
     return register
@@ -532,8 +528,8 @@ def acceptance_rate_of(s_of_group: float, key: str, name: str) -> Measure:
         return (accepted & of_group).sum(-1) / of_group.sum(-1)
 
     rate.__doc__ = f"Share of each step's applicants with {name} who were accepted."
-    label = f"acceptance rate of applicants, {name}"
-    return Measure(f"acceptance_rate_{key}", label, "share", None, SHARE, "applicants", function=rate)
+    described = f"acceptance_rate_{key}", f"acceptance rate of applicants, {name}", "share", None, SHARE
+    return Measure(*described, "applicants", function=rate, needs=("accepted", "s"))
 
 
 OF_ALL_GROUPS = tuple(_registered.values())

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from fairall.data.features import DISCRETE, Feature, Kind, Schema
+from fairall.data.features import DISCRETE, Feature, Schema
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.online.training import Training
 from fairall.tables.groups import sides
@@ -98,14 +98,10 @@ def _group(data: PreparedData) -> tuple[str, dict[float, str | int]]:
 
     The raw column, or s itself where that is a feature or a group has several values.
     """
-    raw = data.pool_table.sensitive
-    if (
-        raw is None
-        or raw.column in data.schema.names
-        or any(len(values) > 1 for values in raw.groups.values())
-    ):
-        return CODED, {s: int(s) for s in sides(data.schema.n_groups)}
-    return raw.column, {s: word for s, (word,) in raw.groups.items()}
+    raw, n_groups = data.pool_table.sensitive, data.schema.n_groups
+    if raw is None or raw.column in data.schema.names or len(raw.meaning) > n_groups:
+        return CODED, {s: int(s) for s in sides(n_groups)}
+    return raw.column, {s: word for word, s in raw.meaning.items()}
 
 
 def raw_values(feature: Feature, scaler: Scaler, x: np.ndarray) -> np.ndarray:
@@ -123,17 +119,11 @@ def raw_values(feature: Feature, scaler: Scaler, x: np.ndarray) -> np.ndarray:
     if feature.kind in DISCRETE:
         position = np.searchsorted(np.array(feature.codes, dtype=np.float32), x)
         return np.array(feature.words, dtype=object)[position]
-    numbers = _shortest(x, scaler) if feature.kind is Kind.REAL else x.astype(float)
-    whole = bool((np.rint(numbers) == numbers).all())
-    return numbers.astype(np.int64) if whole and np.abs(numbers).max() < 2**53 else numbers
-
-
-def _shortest(x: np.ndarray, scaler: Scaler) -> np.ndarray:
-    """The decimal numbers of fewest digits that `scaler` maps to x (N,), float32; shape (N,)."""
     exact = x.astype(float) * scaler.scale + scaler.mean
-    shortest, largest = exact, int(np.log10(np.abs(exact).max(initial=1.0)))
+    numbers, largest = exact, int(np.log10(np.abs(exact).max(initial=1.0)))
     for decimals in reversed(range(-largest - 1, MOST_DIGITS)):  # the first one has 0 alone
         rounded = np.round(exact, decimals) + 0.0  # no −0
         fits = scaler.transform(rounded[:, None]).numpy()[:, 0] == x
-        shortest = np.where(fits, rounded, shortest)
-    return shortest
+        numbers = np.where(fits, rounded, numbers)
+    whole = (numbers % 1 == 0).all() and np.abs(numbers).max() < 2**53
+    return numbers.astype(np.int64) if whole else numbers

@@ -1,5 +1,7 @@
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,9 +23,10 @@ from fairall.measuring.latent_quality import (
 )
 from fairall.metrics import LATENT
 from fairall.models.learner import Setting
-from tests.conftest import ComposeConfig, MakePeople, Shown
+from tests.conftest import ComposeConfig, MakePeople
 
 N = 4000
+Encode = Callable[[Tensor, Tensor], Tensor]
 
 
 def rng() -> np.random.Generator:
@@ -50,9 +53,8 @@ def test_gap_and_directions_tell_other_axes_and_opposite_signs(use: str, gap: fl
     first, second = label_directions(z, good, advantaged)
     assert first @ second == pytest.approx(cosine, abs=0.1)
     # A group whose known labels are all the same has none.
-    for group, one in ((advantaged, 0), (~advantaged, 1)):
-        directions = label_directions(z, good, advantaged, 1.0 - (group & good))
-        assert np.isnan(directions).all(1).tolist() == [one == 0, one == 1]
+    directions = label_directions(z, good, advantaged, 1.0 - (advantaged & good))
+    assert np.isnan(directions).all(1).tolist() == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -87,19 +89,11 @@ def test_information_needs_more_people_of_a_value_than_neighbours() -> None:
     assert known == [False, True]
 
 
-class Known(Shown):
-    """A latent and a way back that the test gives."""
-
-    def __init__(self, encode: Callable[[Tensor, Tensor], Tensor], shift: Tensor | None = None) -> None:
-        super().__init__()
-        self.encode = encode
-        self.shift = shift
-
-    def representation(self, x: Tensor, s: Tensor) -> Tensor:
-        return self.encode(x, s)
-
-    def reconstruction(self, x: Tensor, s: Tensor) -> Tensor | None:
-        return None if self.shift is None else x + self.shift
+def known(encode: Encode, shift: Tensor | None = None) -> Any:
+    """A learner with a latent and a way back."""
+    return SimpleNamespace(
+        representation=encode, reconstruction=lambda x, s: None if shift is None else x + shift
+    )
 
 
 def test_readability_is_learnt_from_one_half_and_scored_on_the_other(
@@ -111,17 +105,11 @@ def test_readability_is_learnt_from_one_half_and_scored_on_the_other(
         return torch.stack([s[0], torch.randn(x.shape[1]), sign * s[2]]).unsqueeze(-1)
 
     train, held_out = people(500), people(400)
-    measures = representation_measures(Known(encode), schema, train, held_out, 3)
+    measures = representation_measures(known(encode), schema, train, held_out, 3)
     assert measures["latent_s_auc"] == pytest.approx([1.0, 0.5, 0.0], abs=0.1)
     assert measures["latent_s_balanced_accuracy"] == pytest.approx([1.0, 0.5, 0.0], abs=0.1)
     assert measures["latent_label_auc"] == pytest.approx([0.5, 0.5, 0.5], abs=0.1)
     assert not any(name.startswith("reconstruction") for name in measures)
-    # A target with one value has none.
-    held_out.label[:] = 1.0
-    measures = representation_measures(Known(encode), schema, train, held_out, 3)
-    nothing = [name for name, values in measures.items() if np.isnan(values).all()]
-    assert {"latent_label_auc", "latent_label_agreement"} < {*nothing}
-    assert "latent_s_auc" not in nothing
 
 
 @pytest.mark.parametrize("wrong", [torch.nan, torch.inf])
@@ -135,7 +123,7 @@ def test_a_seed_that_diverged_leaves_the_others_their_measures(
 
     held_out, shift = people(40), torch.tensor([-0.5, 2.0, 1.0, 0.0, 3.0])
     held_out = replace(held_out, ground_truth=torch.arange(40) % 2)
-    measures = representation_measures(Known(encode, shift), schema, people(60), held_out, 2)
+    measures = representation_measures(known(encode, shift), schema, people(60), held_out, 2)
     for name in {*LATENT} - {"latent_s_mmd", "latent_s_dependence"}:
         assert np.isnan(measures[name]).tolist() == [True, False], name
     # Absolute for numbers, the share of wrong values for categories.
@@ -165,8 +153,12 @@ def test_methods_with_a_latent_have_every_figure_and_information_where_the_truth
 
 def test_readability_is_that_of_scikit_learn() -> None:
     z, good, _ = latents("aligned")
-    weight = rng().random(N) * (np.arange(N) % 3 > 0)
-    model = LogisticRegression(class_weight="balanced", tol=1e-10, max_iter=1000)
-    score = model.fit(z / (z.std(0) + 1e-6), good, weight).decision_function(z / (z.std(0) + 1e-6))
-    theirs = balanced_accuracy_score(good, score > 0), roc_auc_score(good, score)
-    assert readability((z, good, weight), (z, good, np.ones(N))) == pytest.approx(theirs)
+    weight, everybody = rng().random(N) * (np.arange(N) % 3 > 0), np.ones(N)
+    model, scaled = LogisticRegression(class_weight="balanced", tol=1e-10, max_iter=1000), z / z.std(0)
+    score = model.fit(scaled, good, weight).decision_function(scaled)
+    accuracy = balanced_accuracy_score(good, score > 0, sample_weight=weight)
+    theirs = accuracy, roc_auc_score(good, score, sample_weight=weight)
+    assert readability((z, good, weight), (z, good, weight)) == pytest.approx(theirs)
+    # A target with one known value has none.
+    for parts in ([weight * good, everybody], [everybody, weight * ~good]):
+        assert np.isnan(readability(*((z, good, of) for of in parts))).all()
