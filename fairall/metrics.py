@@ -675,8 +675,8 @@ def group_gap(values: Tensor, s: Tensor, weight: Tensor | float = 1.0) -> Tensor
         >>> group_gap(torch.tensor([1.0, 0.5, 0.25]), torch.tensor([0.0, 1.0, 2.0]))
         tensor(0.7500)
     """
-    weights = [weight * group.to(values.dtype).expand_as(values) for group in members(s)]
-    return largest_gap([weighted_mean(values, of_group) for of_group in weights])
+    groups = (group.to(values.dtype).expand_as(values) for group in members(s))
+    return largest_gap([weighted_mean(values, weight * group) for group in groups])
 
 
 def members(s: Tensor) -> list[Tensor]:

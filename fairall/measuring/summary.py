@@ -30,17 +30,12 @@ def series_of(recorded: Recorded, cost: float, measures: Sequence[Measure] = STA
         cost: c in (0, 1).
         measures: of the run.
     """
-    applicants, by_seed = recorded.applicants, list[Series]()
-    for e in torch.arange(applicants["accepted"].shape[1]).split(1):  # one by one, to save memory
-        own = {name: values.index_select(1, e) for name, values in applicants.items()}
-        data = {"cost": cost, "stake": None} | own
-        by_seed.append({one.name: values for one in measures if (values := one(data)) is not None})
-    found = recorded.measures | {
-        name: pad(torch.cat([one[name] for one in by_seed], 1), (0, 0, 1, 0), value=torch.nan)
-        for name in by_seed[0]
-    }
+    data, found, nothing = {"cost": cost, "stake": None}, dict(recorded.measures), torch.tensor(torch.nan)
+    for measure in measures:
+        values = measure(data | recorded.applicants)
+        if values is not None:
+            found[measure.name] = pad(values, (0, 0, 1, 0), value=torch.nan)
     sound = found["utility"].isfinite().int().cummin(0).values.bool()
-    nothing = torch.tensor(torch.nan)
     return {
         quantity.name: torch.where(sound, found.get(quantity.name, nothing), nothing)
         for quantity in metrics.curves(measures)

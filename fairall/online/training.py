@@ -28,7 +28,7 @@ from fairall.storage.checkpoint import Cache, Checkpoint, State
 from fairall.worlds.world import World
 
 PROCESS = 500e6  # bytes of Python, torch and the other libraries
-DECISION = 32  # bytes of a decision: those of reference policies, and what measures and tables take of it
+DECISION = 48  # bytes of a decision: those of reference policies, and what measures and tables take of it
 FLOAT, COPIES = 4, 3  # bytes; arrays of the same people that are there at once
 
 
