@@ -33,35 +33,27 @@ def test_groups_that_are_absent() -> None:
     assert metrics.equal_opportunity(pi, (s > 0).float(), s).isnan().all()
 
 
-@pytest.mark.parametrize("weights", [[1.0], [0.0, 1.0, 2.5]])
-def test_measures_by_group_agree_with_aif360(weights: list[float]) -> None:
+def test_measures_by_group_agree_with_aif360() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from aif360.datasets import BinaryLabelDataset
         from aif360.metrics import ClassificationMetric
 
     draw = np.random.default_rng(1)
-    s, label, weight = draw.choice([-1.0, 1.0], 500), draw.choice([0.0, 1.0], 500), draw.choice(weights, 500)
+    s, label, weight = (draw.choice(of, 500) for of in ([-1.0, 1.0], [0.0, 1.0], [0.0, 1.0, 2.5]))
     accepted = (draw.random(500) < 0.3 + 0.2 * (s > 0) + 0.3 * label).astype(float)
+    frame = pd.DataFrame({"s": s, "label": label, "weight": weight})
     people = BinaryLabelDataset(
-        df=pd.DataFrame({"s": s, "label": label, "weight": weight}),
-        label_names=["label"],
-        protected_attribute_names=["s"],
-        instance_weights_name="weight",
+        df=frame, label_names=["label"], protected_attribute_names=["s"], instance_weights_name="weight"
     )
     decided = people.copy()
     decided.labels = accepted.reshape(-1, 1)
     theirs = ClassificationMetric(people, decided, [{"s": -1.0}], [{"s": 1.0}])
-
-    pi, *of = (torch.tensor(values) for values in (accepted[None], label, s, weight))
+    ours = [torch.tensor(values) for values in (accepted[None], label, s, weight)]
     precision, other = map(theirs.positive_predictive_value, (True, False))
-    found = [metrics.equal_opportunity(pi, *of), metrics.predictive_parity(pi, *of)]
-    expected = [theirs.equal_opportunity_difference(), precision - other]
-    if len(weights) == 1:
-        found += [metrics.acceptance(pi), metrics.dpu(pi, of[1])]
-        found.append(metrics.effective_dpu_pooled((pi > 0)[None], of[1][None, None])[0])
-        expected += [theirs.selection_rate(), *[theirs.statistical_parity_difference()] * 2]
-    assert [value.item() for value in found] == pytest.approx([abs(value) for value in expected], abs=1e-6)
+    opportunity = abs(theirs.equal_opportunity_difference())
+    assert metrics.equal_opportunity(*ours).item() == pytest.approx(opportunity)
+    assert metrics.predictive_parity(*ours).item() == pytest.approx(abs(precision - other))
 
 
 def test_effective_measures_by_hand() -> None:

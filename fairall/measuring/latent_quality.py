@@ -234,7 +234,7 @@ def readability(train: Sequence[np.ndarray], held_out: Sequence[np.ndarray]) -> 
     of_target = np.bincount(fitted, weight, 2)
     if not (of_target.all() and np.bincount(target, held_out_weight, 2).all()):
         return np.nan, np.nan
-    scale = z.std(0) + 1e-6
+    scale = z[weight > 0].std(0) + 1e-6
     balanced = weight * weight.sum() / (2 * of_target[fitted.astype(int)])  # both values count alike
     score = linear(z_held_out / scale, penalised(z / scale, fitted, 1.0, balanced))
     return (

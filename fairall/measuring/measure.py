@@ -15,8 +15,8 @@ from fairall.display.format import CAUTION, interpretable
 from fairall.measuring.decisions import renamed
 from fairall.measuring.diagnostics import no_better_than_everybody, warm_up_warnings, warnings_of
 from fairall.measuring.latent_quality import label_weight, representation_measures
-from fairall.measuring.references import RUN, measured_policies
-from fairall.measuring.summary import Series, summarise, table_of
+from fairall.measuring.references import RUN, recorded_policies
+from fairall.measuring.summary import Series, series_of, summarise, table_of
 from fairall.online.evaluation import DPU_ERROR, UTILITY_ERROR
 from fairall.online.training import Training
 from fairall.results.result import GROUPS, EvaluationPeople, Group, Result, WarmUp
@@ -38,11 +38,12 @@ def measure(training: Training, cache: Cache) -> Result:
     summarised = partial(
         summarise, seeds=evaluation.seeds, window=config.evaluation.window, measures=evaluation.measures
     )
-    references = measured_policies(training, cache)
-    series = references.pop(RUN)
+    policies = recorded_policies(training, cache)
+    of = {name: series_of(one, evaluation.cost, evaluation.measures) for name, one in policies.items()}
+    series = of.pop(RUN)
     per_seed, aggregate = summarised(series, _further(training))
-    of_references = pd.concat({name: summarised(of, {})[1] for name, of in references.items()})
-    everybody = float(of_references.loc[("accept_all", "effective_utility"), "mean"])
+    references = pd.concat({name: summarised(values, {})[1] for name, values in of.items()})
+    everybody = float(references.loc[("accept_all", "effective_utility"), "mean"])
     sensitive, decided = data.pool_table.sensitive, training.decided.accepted
     return Result(
         config=config.stored(),
@@ -50,7 +51,7 @@ def measure(training: Training, cache: Cache) -> Result:
         measures=evaluation.measures,
         per_seed=per_seed,
         aggregate=aggregate,
-        references=of_references,
+        references=references,
         groups=groups(data, series, config.evaluation.window),
         sensitive_column=None if sensitive is None else sensitive.column,
         evaluation=_evaluation_people(training),

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from fairall.data.people import Decisions
-from fairall.measuring.summary import Series, series_of
 from fairall.models.learner import LEAST
 from fairall.models.oracle import NoOracleError, Oracle, oracles
 from fairall.online.history import Recorded, Records
@@ -23,8 +22,8 @@ CONSTANT: dict[str, Constant] = {"accept_all": torch.ones_like, "reject_all": to
 DECISIONS = ("accepted", "counterfactually_accepted")  # the second where counterfactuals are known
 
 
-def reference_histories(training: Training, cache: Cache) -> dict[str, Recorded]:
-    """Decisions of the reference policies on applicants and evaluation people of a run, at its cost.
+def recorded_policies(training: Training, cache: Cache) -> dict[str, Recorded]:
+    """Decisions and measures of the run, named `RUN`, and of reference policies on its people, at its cost.
 
     The oracles are fitted to the training rows, and left out where that is impossible. In a world with
     drift or feedback they use P(ỹ | x, s) and the parity thresholds of each time step. Under a capacity
@@ -45,11 +44,16 @@ def reference_histories(training: Training, cache: Cache) -> dict[str, Recorded]
         policies |= found
     except NoOracleError:
         pass
-    return {name: _history(policy, training) for name, policy in policies.items()}
+    recorded = {RUN: training.history.recorded()}
+    recorded |= {name: _recorded(policy, training) for name, policy in policies.items()}
+    if "oracle" in recorded:
+        for one in recorded.values():
+            one.applicants["oracle_accepted"] = recorded["oracle"].applicants["accepted"]
+    return recorded
 
 
-def _history(policy: Oracle | Constant, training: Training) -> Recorded:
-    """Decisions and measures of a policy, as `reference_histories`."""
+def _recorded(policy: Oracle | Constant, training: Training) -> Recorded:
+    """Decisions and measures of a reference policy."""
     evaluation, history = training.evaluation, training.history
     decided, measured = Records(), Records()
     luck = SeedStreams(evaluation.seeds, "decisions of references")
@@ -113,16 +117,3 @@ def _value(policy: Oracle, score: Tensor, s: Tensor, others: Tensor, others_s: T
     same = others_s.unsqueeze(1) == s.unsqueeze(2)
     ahead = same & (others.unsqueeze(1) > score.unsqueeze(2))
     return -ahead.sum(2) / same.sum(2).clamp(min=1)
-
-
-def measured_policies(training: Training, cache: Cache) -> dict[str, Series]:
-    """Measures of the run, named `RUN`, and of each reference policy on the same applicants.
-
-    Arguments are those of `reference_histories`.
-    """
-    of, policies = training.evaluation, {RUN: training.history.recorded()}
-    policies |= reference_histories(training, cache)
-    if "oracle" in policies:
-        for recorded in policies.values():
-            recorded.applicants["oracle_accepted"] = policies["oracle"].applicants["accepted"]
-    return {name: series_of(recorded, of.cost, of.measures) for name, recorded in policies.items()}

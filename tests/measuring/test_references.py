@@ -16,7 +16,8 @@ from fairall.display.format import CAUTION
 from fairall.display.progress import Display
 from fairall.errors import FairAllError
 from fairall.experiment import run
-from fairall.measuring.references import RUN, measured_policies, reference_histories
+from fairall.measuring.references import RUN, recorded_policies
+from fairall.measuring.summary import series_of
 from fairall.models.oracle import Oracle, oracles
 from fairall.online.training import Training
 from fairall.results.result import Result
@@ -123,7 +124,7 @@ def test_the_oracles_score_the_evaluation_people_once_and_no_applicant(
     training = trained(*LONG, "dataset=credit", *world)
     scored, of_fold = [], Oracle._of_fold
     monkeypatch.setattr(Oracle, "_of_fold", lambda *own: [scored.append(len(own[3])), of_fold(*own)][1])
-    reference_histories(training, no_cache())
+    recorded_policies(training, no_cache())
     # Of 150 people a few have the features and the group of a training person.
     assert 0 < sum(scored) <= training.evaluation.people.s.numel()
 
@@ -131,7 +132,7 @@ def test_the_oracles_score_the_evaluation_people_once_and_no_applicant(
 @pytest.mark.parametrize("dataset", ["fico", "synthetic"])
 def test_the_oracle_of_the_day_is_better_after_a_shift_than_one_of_the_first_day(dataset: str) -> None:
     training = trained(*LONG, f"dataset={dataset}", *SHIFT, "world.drift.label.advantaged=-0.6")
-    histories, first = reference_histories(training, no_cache()), first_day(training)
+    histories, first = recorded_policies(training, no_cache()), first_day(training)
     people = [people for _, people in training.replayed()]
     still = torch.stack([first.accepted(first.log_odds(one.x, one.s), one.s) for one in people])
     otherwise = histories["oracle"].applicants["accepted"].float() - still
@@ -148,13 +149,13 @@ def test_the_oracle_of_the_day_is_better_after_a_shift_than_one_of_the_first_day
 def test_a_cache_that_cannot_be_written_is_not_taken_for_people_without_an_oracle(tmp_path: Path) -> None:
     (tmp_path / "oracles").write_text("in the way of the folder")
     with pytest.raises(FairAllError, match=f"cannot write to {tmp_path / 'oracles'}"):
-        reference_histories(trained(*LONG, "dataset=fico"), cache_in(tmp_path))
+        recorded_policies(trained(*LONG, "dataset=fico"), cache_in(tmp_path))
 
 
 @pytest.mark.parametrize("change", [-1.0, 1.0])
 def test_labels_that_are_certain_have_an_oracle(change: float) -> None:
     training = trained(*LONG, "dataset=fico", *SHIFT, f"world.drift.label.advantaged={change}")
-    histories, advantaged = reference_histories(training, no_cache()), training.history.s[20:] > 0
+    histories, advantaged = recorded_policies(training, no_cache()), training.history.s[20:] > 0
     accepted = histories["oracle"].applicants["accepted"][20:]
     assert (accepted[advantaged] == (change > 0)).all()
     for name in ("oracle", "oracle_fair"):
@@ -166,7 +167,7 @@ def test_labels_that_are_certain_have_an_oracle(change: float) -> None:
 def test_references_have_the_places_of_the_world(rule: str, quotas: str) -> None:
     words = ["dataset=synthetic", "world.capacity.number=8", f"world.capacity.rule={rule}"]
     training = trained(*LONG, *words, *filter(None, [quotas]))
-    histories, s = reference_histories(training, no_cache()), training.history.s
+    histories, s = recorded_policies(training, no_cache()), training.history.s
     queues = [(s < 0, 6), (s > 0, 2)] if quotas else [(s.abs() > 0, 8)]
     oracle, people = first_day(training), [people for _, people in training.replayed()]
     score = torch.stack([oracle.log_odds(one.x, one.s) for one in people])
@@ -186,7 +187,8 @@ def test_a_world_of_all_parts_is_replayed_as_it_was() -> None:
         assert world.time_step == t + 1
         assert torch.equal(people.s, training.history.s[t])
         assert torch.equal(people.label, training.history.label[t])
-    found = measured_policies(training, no_cache())
+    policies, of = recorded_policies(training, no_cache()), training.evaluation
+    found = {name: series_of(one, of.cost, of.measures) for name, one in policies.items()}
     assert (found["oracle"]["regret"][-1] == 0.0).all()
     assert (found["accept_all"]["regret"][-1] > 0.0).all()
     assert (found["reject_all"]["utility_per_place"][-1] == 0.0).all()
