@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial, reduce
 from itertools import combinations
+from operator import attrgetter
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -83,8 +84,7 @@ class Quantity:
     @property
     def heading(self) -> str:
         """The label, and an arrow in the better direction."""
-        arrow = "" if self.higher_is_better is None else " ↑" if self.higher_is_better else " ↓"
-        return self.label + arrow
+        return self.label + {None: "", True: " ↑", False: " ↓"}[self.higher_is_better]
 
     def sampled(self) -> Quantity:
         """The same from drawn decisions instead of acceptance probabilities."""
@@ -185,10 +185,9 @@ gap_measure = partial(measure, unit="difference of shares", higher_is_better=Fal
 
 def curves(measures: Iterable[Measure]) -> list[Quantity]:
     """The quantities of every time step, in the order of the columns of metrics.csv."""
-    policy_first = sorted(measures, key=lambda measure: measure.of == "applicants")
     return [
         part
-        for measure in policy_first
+        for measure in sorted(measures, key=attrgetter("of"), reverse=True)  # those of the policy first
         for part in ((measure, measure.sampled()) if measure.of == "policy" else (measure,))
     ]
 
@@ -407,7 +406,7 @@ def predictive_parity(propensity: Tensor, label: Tensor, s: Tensor, weight: Tens
         >>> predictive_parity(torch.tensor([[1.0, 0.5, 0.25]]), torch.tensor([1.0, 0.0, 1.0]), s)
         tensor([0.3333])
     """
-    return group_gap(label.expand_as(propensity), s, propensity if weight is None else propensity * weight)
+    return group_gap(label, s, propensity if weight is None else propensity * weight)
 
 
 @measure(label="effective utility", unit="gain per applicant", higher_is_better=True, cumulative=True)
@@ -455,7 +454,7 @@ def effective_dpu(accepted: Tensor, s: Tensor) -> Tensor:
         >>> effective_dpu(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, -1.0]]]))
         tensor([[1.]])
     """
-    return _running_mean(dpu(accepted.to(s.dtype), s))
+    return _running_mean(dpu(accepted, s))
 
 
 @gap_measure(label="effective DPU, pooled", cumulative=True)
@@ -510,7 +509,7 @@ def acceptance_rate(accepted: Tensor) -> Tensor:
         >>> acceptance_rate(torch.tensor([[[True, False]]]))
         tensor([[0.5000]])
     """
-    return accepted.to(torch.get_default_dtype()).mean(-1)
+    return accepted.float().mean(-1)
 
 
 @cache
@@ -664,7 +663,7 @@ def group_gap(values: Tensor, s: Tensor, weight: Tensor | float = 1.0) -> Tensor
     Args:
         values: shape (..., N).
         s: sensitive attribute in {−1, +1}, or numbers of more than two groups, shape (N,) or (..., N).
-        weight: of each value, at least 0, shape (N,) or (..., N), or one for all.
+        weight: of each value, at least 0, shape (N,) or (..., N), or one for all; then values may be (N,).
 
     Returns:
         Shape (...); NaN where a group is absent or has no weight, of more than two where all but one are.
@@ -675,8 +674,7 @@ def group_gap(values: Tensor, s: Tensor, weight: Tensor | float = 1.0) -> Tensor
         >>> group_gap(torch.tensor([1.0, 0.5, 0.25]), torch.tensor([0.0, 1.0, 2.0]))
         tensor(0.7500)
     """
-    groups = (group.to(values.dtype).expand_as(values) for group in members(s))
-    return largest_gap([weighted_mean(values, weight * group) for group in groups])
+    return largest_gap([weighted_mean(values, weight * group) for group in members(s)])
 
 
 def members(s: Tensor) -> list[Tensor]:

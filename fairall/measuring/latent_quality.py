@@ -17,8 +17,8 @@ from fairall.tables.groups import sides
 
 ENOUGH = 10_000  # training people of a regression on a latent of some tens of dimensions
 NAMES = """
-    s_balanced_accuracy s_auc label_balanced_accuracy label_auc variance_gap label_agreement s_mmd
-    ground_truth_information
+    latent_s_balanced_accuracy latent_s_auc latent_label_balanced_accuracy latent_label_auc
+    latent_variance_gap latent_label_agreement latent_s_mmd latent_ground_truth_information
 """.split()
 NEIGHBOURS = 10  # k of `mutual_information`
 FOR_MMD = 500  # people of a group, all pairs of whom are compared
@@ -48,10 +48,10 @@ def representation_measures(
         return {}
     n_groups, values = schema.n_groups, np.full((len(NAMES), n_seeds), np.nan)
     for e in sound(z_train, z_held_out):
-        own, people = train.replicate(e), held_out.replicate(e)
+        people = held_out.replicate(e)
         (z_fit, s_fit, *label_fit), (z, s, *label) = (
             (of[e], some.s.numpy(), some.label.numpy() > 0, label_weight(some).numpy())
-            for of, some in ((z_train, own), (z_held_out, people))
+            for of, some in ((z_train, train.replicate(e)), (z_held_out, people))
         )
         worst = [(np.nan,) * 3]
         for pair in pairs_of_groups(n_groups, s_fit, s):
@@ -69,7 +69,7 @@ def representation_measures(
             distance,
             np.nan if truth is None else mutual_information(z, truth.numpy()),
         )
-    measures = {f"latent_{name}": of for name, of in zip(NAMES, values, strict=True)}
+    measures = dict(zip(NAMES, values, strict=True))
     restored = learner.reconstruction(*stacked(held_out, n_seeds))
     if restored is not None:
         error = (restored - held_out.x).abs()

@@ -18,7 +18,6 @@ from fairall.storage.checkpoint import Cache
 RUN = "run"
 Constant = Callable[[Tensor], Tensor]
 """π of people of given s, of its shape."""
-CONSTANT: dict[str, Constant] = {"accept_all": torch.ones_like, "reject_all": torch.zeros_like}
 DECISIONS = ("accepted", "counterfactually_accepted")  # the second where counterfactuals are known
 
 
@@ -34,7 +33,8 @@ def recorded_policies(training: Training, cache: Cache) -> dict[str, Recorded]:
         training: after the last time step.
         cache: of the fits of the oracles.
     """
-    data, policies = training.data, dict[str, Oracle | Constant](CONSTANT)
+    data = training.data
+    policies: dict[str, Oracle | Constant] = {"accept_all": torch.ones_like, "reject_all": torch.zeros_like}
     try:
         found = oracles(data.train, data.validation, training.learner.setting, cache)
         found["oracle"].remember([training.evaluation.people], cache)
