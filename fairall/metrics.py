@@ -24,7 +24,6 @@ from torch import Tensor
 
 from fairall.errors import FairAllError
 from fairall.runtime.process import import_own
-from fairall.tables.groups import sides
 
 __all__ = ["Measure", "Quantity", "Spread", "measure"]  # for reproduction/; docs/api/metrics.md has more
 
@@ -540,8 +539,9 @@ def of_groups(names: Mapping[str, str]) -> tuple[Measure, ...]:
     Args:
         names: of more than two groups in the order of their numbers, by key; empty for two groups.
     """
+    numbers = range(len(names)) if names else (1, -1)
     names = names or {"advantaged": "S = +1", "disadvantaged": "S = −1"}
-    return (*OF_ALL_GROUPS, *map(acceptance_rate_of, sides(len(names)), names, names.values()))
+    return (*OF_ALL_GROUPS, *map(acceptance_rate_of, numbers, names, names.values()))
 
 
 STANDARD = of_groups({})

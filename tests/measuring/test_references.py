@@ -62,12 +62,10 @@ def test_references_are_what_a_run_of_them_gives(dataset: str, quick: Runs) -> N
 
 
 @pytest.mark.whole
-def test_constant_policies_do_as_they_are_called(quick: Runs) -> None:
+def test_a_policy_that_accepts_nobody_does_not_explore(quick: Runs) -> None:
     # Longer than the steps after which a policy that accepts nobody is made to explore.
     nobody, shown = quick("model=reject_all", "schedule.time_steps=15", "exploration.after=2")
-    assert set(nobody.references.loc["reject_all", "mean"].dropna()) == {0.0}
-    assert nobody.aggregate.loc["effective_utility", "mean"] == 0.0
-    assert nobody.per_seed["longest_rejection"].iloc[0] == 15
+    assert set(nobody.per_seed["longest_rejection"]) == {15}
     assert re.search("hparams|accepted nobody for", shown) is None
 
 
