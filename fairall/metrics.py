@@ -11,8 +11,10 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import cache, cached_property
+from dataclasses import dataclass, fields, replace
+from functools import cache, partial, reduce
+from itertools import combinations
+from operator import attrgetter
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -41,20 +43,16 @@ LATENT = {
     "latent_s_dependence": (0.0, math.inf),
 }
 # What a measure can take, by the name of its parameter.
-COUNTERFACTUAL_DATA = ("counterfactual", "counterfactual_y_held")
-POLICY_DATA = ("propensity", "label", "weight", "s", "ground_truth", *COUNTERFACTUAL_DATA, "cost", "stake")
-# Known where the world has the part that observes them, and the last where there is an oracle.
-WORLD_DATA = ("revealed_label", "censored", "places", "group_score", "oracle_accepted")
-APPLICANTS_DATA = (
-    "accepted",
-    "label",
-    "s",
-    "ground_truth",
-    "counterfactually_accepted",
-    "cost",
-    "stake",
-    *WORLD_DATA,
-)
+POLICY_DATA = """
+    propensity label weight s ground_truth counterfactual counterfactual_y_held cost stake
+""".split()
+# The last five are known where the world has the part that observes them, or there is an oracle.
+APPLICANTS_DATA = """
+    accepted label s ground_truth counterfactually_accepted cost stake revealed_label censored places
+    group_score oracle_accepted
+""".split()
+MASKS = "accepted counterfactually_accepted censored oracle_accepted".split()
+BINARY = "label s ground_truth revealed_label".split()
 # Columns of metrics.csv and keys of summary.json that belong to no measure.
 RESERVED = re.compile(
     "seed|time_step|(utility|dpu)_standard_error|largest_ips_weight|longest_rejection"
@@ -85,35 +83,31 @@ class Quantity:
     @property
     def heading(self) -> str:
         """The label, and an arrow in the better direction."""
-        arrow = "" if self.higher_is_better is None else " ↑" if self.higher_is_better else " ↓"
-        return self.label + arrow
+        return self.label + {None: "", True: " ↑", False: " ↓"}[self.higher_is_better]
 
     def sampled(self) -> Quantity:
         """The same from drawn decisions instead of acceptance probabilities."""
-        return self._derived(name=f"{self.name}_sampled")
+        return replace(self, name=f"{self.name}_sampled")
 
     def mean(self) -> Quantity:
-        """The temporal mean (definition 2.4)."""
-        return self._derived(name=f"mean_{self.name}", label=f"mean {self.label}")
+        """The temporal mean μ (definition 2.4): over time steps t1..t2, both included.
+
+        The definition is printed with t2 − t1 below a sum of t2 − t1 + 1 terms.
+        """
+        return replace(self, name=f"mean_{self.name}", label=f"mean {self.label}")
 
     def variation(self) -> Quantity:
-        """The temporal variation (definition 2.4)."""
-        label, bounds = f"TV {self.label}", (0.0, math.inf)
-        return self._derived(name=f"tv_{self.name}", label=label, higher_is_better=False, bounds=bounds)
-
-    def _derived(self, **changes: Any) -> Quantity:
-        return Quantity(**{field.name: getattr(self, field.name) for field in fields(Quantity)} | changes)
+        """The temporal variation TV (definition 2.4): standard deviation over t1..t2 with n − 1 = t2 − t1."""
+        name, label = f"tv_{self.name}", f"TV {self.label}"
+        return replace(self, name=name, label=label, higher_is_better=False, bounds=(0.0, math.inf))
 
     def to_plain(self) -> dict[str, Any]:
-        """All but the name, for JSON; an infinite bound becomes None."""
-        bounds = [bound if math.isfinite(bound) else None for bound in self.bounds]
-        plain = vars(self._derived()) | {"bounds": bounds}
-        del plain["name"]
-        return plain
+        """All but the name; as JSON, an infinite bound becomes None."""
+        return {field.name: getattr(self, field.name) for field in fields(Quantity)[1:]}
 
     @classmethod
     def from_plain(cls, name: str, plain: Mapping[str, Any]) -> Quantity:
-        """Inverse of `to_plain`."""
+        """Inverse of `to_plain` and JSON."""
         low, high = plain["bounds"]
         bounds = -math.inf if low is None else low, math.inf if high is None else high
         return cls(name, **{**plain, "bounds": bounds})
@@ -125,22 +119,18 @@ class Measure(Quantity):
 
     Attributes:
         function: takes a selection of `POLICY_DATA` or of `APPLICANTS_DATA`.
+        needs: names of its parameters.
         cumulative: whether the value at the last time step summarises the run; of measures of applicants.
     """
 
     function: Callable[..., Tensor]
+    needs: tuple[str, ...]
     cumulative: bool = False
 
-    @cached_property  # asked for thousands of times in a run
-    def needs(self) -> tuple[str, ...]:
-        """Names of the function's parameters."""
-        return tuple(inspect.signature(self.function).parameters)
-
     def __call__(self, data: Mapping[str, Any]) -> Tensor | None:
-        """The measure of data by parameter name; None where the data lack one of them but `stake`."""
-        known = {"stake": None, **data}
-        needed = {name: known[name] for name in self.needs if name in known}
-        return self.function(**needed) if len(needed) == len(self.needs) else None
+        """The measure of data by parameter name; None where the data lack one of them."""
+        known = [data[name] for name in self.needs if name in data]
+        return self.function(*known) if len(known) == len(self.needs) else None
 
 
 _registered: dict[Callable[..., Tensor], Measure] = {}
@@ -161,8 +151,8 @@ def measure(
     evaluation people at every time step and takes any of `POLICY_DATA`: `propensity` and those of
     counterfactuals of shape (E, N), the others of shape (N,), or (E, N) where seeds have people of their own
     (`splits`); `weight` is None where all labels are known. A function of `accepted` measures the decisions
-    taken on applicants and takes any of `APPLICANTS_DATA`, of shape (T, E, N); of `WORLD_DATA`, `places` has
-    shape (T, E) and `group_score` (T, E, 2). `cost` is a number, and `stake` None; with amounts
+    taken on applicants and takes any of `APPLICANTS_DATA`, of shape (T, E, N), but `places`, of shape (T, E),
+    and `group_score`, (T, E, 2). `cost` is a number, and `stake` None; with amounts
     (`dataset.gain`) `cost` is each person's break-even probability, and `stake` their gain and loss together,
     of the shape of `label`. Where a run lacks what a parameter names, the measure has no values. The function
     returns shape (E,) for a policy, shape (T, E) for applicants. For
@@ -173,36 +163,41 @@ def measure(
     """
 
     def register(function: MeasureFunction) -> MeasureFunction:
-        parameters = [*inspect.signature(function).parameters]
-        of: Literal["policy", "applicants"] = "policy" if "propensity" in parameters else "applicants"
+        needs = (*inspect.signature(function).parameters,)
+        of: Literal["policy", "applicants"] = "policy" if "propensity" in needs else "applicants"
         known = POLICY_DATA if of == "policy" else APPLICANTS_DATA
-        if not {known[0]} <= {*parameters} <= {*known}:
+        if not {known[0]} <= {*needs} <= {*known}:
             raise FairAllError(
-                f"the measure {function.__name__} takes {', '.join(parameters) or 'nothing'}: parameters are "
+                f"the measure {function.__name__} takes {', '.join(needs) or 'nothing'}: parameters are "
                 f"some of {', '.join(POLICY_DATA)}, or some of {', '.join(APPLICANTS_DATA)}; "
                 "`propensity` or `accepted` is one of them"
             )
         described = function.__name__, label, unit, higher_is_better, bounds, of
-        _registered[function] = Measure(*described, function=function, cumulative=cumulative)
+        _registered[function] = Measure(*described, function=function, needs=needs, cumulative=cumulative)
         return function
 
     return register
 
 
+gap_measure = partial(measure, unit="difference of shares", higher_is_better=False, bounds=SHARE)
+
+
 def curves(measures: Iterable[Measure]) -> list[Quantity]:
     """The quantities of every time step, in the order of the columns of metrics.csv."""
-    measures = list(measures)
-    of_policy = [measure for measure in measures if measure.of == "policy"]
-    drawn = [part for measure in of_policy for part in (measure, measure.sampled())]
-    return [*drawn, *(measure for measure in measures if measure.of == "applicants")]
+    return [
+        part
+        for measure in sorted(measures, key=attrgetter("of"), reverse=True)  # those of the policy first
+        for part in ((measure, measure.sampled()) if measure.of == "policy" else (measure,))
+    ]
 
 
-def summaries(measures: Iterable[Measure]) -> list[Quantity]:
+def summaries(measures: Sequence[Measure]) -> list[Quantity]:
     """The quantities of a whole run: cumulative measures, and the temporal ones of a policy."""
-    measures = list(measures)
     of_policy = [quantity for quantity in curves(measures) if quantity.of == "policy"]
-    temporal = [part for quantity in of_policy for part in (quantity.variation(), quantity.mean())]
-    return [*(measure for measure in measures if measure.cumulative), *temporal]
+    return [
+        *(measure for measure in measures if measure.cumulative),
+        *(part for quantity in of_policy for part in (quantity.variation(), quantity.mean())),
+    ]
 
 
 def load_measures(
@@ -250,32 +245,29 @@ def _try_out(tried: Measure, key: str, *, by_replicate: bool) -> None:
     A mistake would otherwise end a run only after Phase I, or after its last time step. A measure that takes
     `weight` is computed without weights too, since the data set of a run may have none.
     """
-    of_policy = tried.of == "policy"
-    whom, wanted = ("people", (2,)) if of_policy else ("applicants", (3, 2))  # of 2 seeds
-    # All combinations of four binary values, so that no group is empty.
-    binary = [(torch.arange(16) >> bit & 1).float() for bit in range(4)]
-    if by_replicate or not of_policy:
-        binary = [values.expand(*wanted, 16) for values in binary]
-    label, s, truth, accepted = binary
-    half = torch.full((*wanted, 16), 0.5)
-    made_up: dict[str, Any] = {"label": label, "s": 2.0 * s - 1.0, "ground_truth": truth, "cost": 0.5}
-    made_up |= dict.fromkeys(("propensity", *COUNTERFACTUAL_DATA), half)
-    made_up |= {"accepted": accepted > 0, "counterfactually_accepted": accepted < 1, "revealed_label": truth}
-    made_up |= dict.fromkeys(("censored", "oracle_accepted"), truth > 0)
-    made_up |= {"places": torch.full(wanted, 4.0), "group_score": torch.full((*wanted, 2), 0.5)}
-    weights = {"": half.flatten()[:16], " with weight=None": None}
-    for suffix, weight in weights.items() if "weight" in tried.needs else [("", None)]:
+    wanted = (2,) if tried.of == "policy" else (3, 2)  # of 2 seeds, and 3 time steps
+    alone = wanted if by_replicate or tried.of == "applicants" else ()
+    # All combinations of binary values, so that no group is empty.
+    people = torch.arange(256).expand(*alone, -1)
+    data: dict[str, Any] = {name: people >> bit & 1 > 0 for bit, name in enumerate((*MASKS, *BINARY))}
+    data |= {name: data[name].float() for name in BINARY}
+    data |= dict.fromkeys(
+        ("propensity", "counterfactual", "counterfactual_y_held"), torch.full((2, 256), 0.5)
+    )
+    data |= {"s": 2.0 * data["s"] - 1.0, "cost": 0.5, "stake": None}
+    data |= {"places": torch.full((3, 2), 4.0), "group_score": torch.full((3, 2, 2), 0.5)}
+    for suffix, weight in {"": torch.full((256,), 0.5), " with weight=None": None}.items():
         try:
-            values = tried(made_up | {"weight": weight})
+            values = tried(data | {"weight": weight})
         except Exception as error:
             raise FairAllError(
-                f"{key} fails on made-up {whom}{suffix} ({type(error).__name__}: {error})"
+                f"{key} fails on made-up people{suffix} ({type(error).__name__}: {error})"
             ) from error
         if isinstance(values, Tensor) and values.shape == wanted and values.is_floating_point():
             continue
         got = f"{values.dtype} of shape {tuple(values.shape)}" if isinstance(values, Tensor) else repr(values)
         raise FairAllError(
-            f"{key} returns {got} for 2 seeds of made-up {whom}{suffix}; "
+            f"{key} returns {got} for 2 seeds of made-up people{suffix}; "
             f"it must be a tensor of floats of shape {wanted}"
         )
 
@@ -324,7 +316,7 @@ def utility(
     return weighted_mean(propensity * worth(label, cost, stake), weight)
 
 
-@measure(label="DPU", unit="difference of shares", higher_is_better=False, bounds=SHARE)
+@gap_measure(label="DPU")
 def dpu(propensity: Tensor, s: Tensor) -> Tensor:
     """Demographic-parity unfairness, |E[π | S=+1] − E[π | S=−1]| (definition 2.2).
 
@@ -379,7 +371,7 @@ def acceptance(propensity: Tensor) -> Tensor:
     return propensity.mean(-1)
 
 
-@measure(label="equal-opportunity gap", unit="difference of shares", higher_is_better=False, bounds=SHARE)
+@gap_measure(label="equal-opportunity gap")
 def equal_opportunity(propensity: Tensor, label: Tensor, s: Tensor, weight: Tensor | None = None) -> Tensor:
     """Equal-opportunity unfairness, |E[π | ỹ=1, S=+1] − E[π | ỹ=1, S=−1]| (Hardt et al. 2016).
 
@@ -396,7 +388,7 @@ def equal_opportunity(propensity: Tensor, label: Tensor, s: Tensor, weight: Tens
     return group_gap(propensity, s, label if weight is None else label * weight)
 
 
-@measure(label="predictive-parity gap", unit="difference of shares", higher_is_better=False, bounds=SHARE)
+@gap_measure(label="predictive-parity gap")
 def predictive_parity(propensity: Tensor, label: Tensor, s: Tensor, weight: Tensor | None = None) -> Tensor:
     """Predictive-parity unfairness, |E[ỹ | d=1, S=+1] − E[ỹ | d=1, S=−1]| (Chouldechova 2017).
 
@@ -413,7 +405,7 @@ def predictive_parity(propensity: Tensor, label: Tensor, s: Tensor, weight: Tens
         >>> predictive_parity(torch.tensor([[1.0, 0.5, 0.25]]), torch.tensor([1.0, 0.0, 1.0]), s)
         tensor([0.3333])
     """
-    return group_gap(label.expand_as(propensity), s, propensity if weight is None else propensity * weight)
+    return group_gap(label, s, propensity if weight is None else propensity * weight)
 
 
 @measure(label="effective utility", unit="gain per applicant", higher_is_better=True, cumulative=True)
@@ -446,13 +438,7 @@ def effective_utility(
     return _running_mean((accepted * worth(label, cost, stake)).mean(-1))
 
 
-@measure(
-    label="effective DPU",
-    unit="difference of shares",
-    higher_is_better=False,
-    bounds=SHARE,
-    cumulative=True,
-)
+@gap_measure(label="effective DPU", cumulative=True)
 def effective_dpu(accepted: Tensor, s: Tensor) -> Tensor:
     """Running mean of each step's |difference of acceptance rates| (definition D.2, printed without |·|).
 
@@ -467,16 +453,10 @@ def effective_dpu(accepted: Tensor, s: Tensor) -> Tensor:
         >>> effective_dpu(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, -1.0]]]))
         tensor([[1.]])
     """
-    return _running_mean(dpu(accepted.to(s.dtype), s))
+    return _running_mean(dpu(accepted, s))
 
 
-@measure(
-    label="effective DPU, pooled",
-    unit="difference of shares",
-    higher_is_better=False,
-    bounds=SHARE,
-    cumulative=True,
-)
+@gap_measure(label="effective DPU, pooled", cumulative=True)
 def effective_dpu_pooled(accepted: Tensor, s: Tensor) -> Tensor:
     """|Difference of the acceptance rates pooled over all steps so far|, which has no noise floor.
 
@@ -528,7 +508,7 @@ def acceptance_rate(accepted: Tensor) -> Tensor:
         >>> acceptance_rate(torch.tensor([[[True, False]]]))
         tensor([[0.5000]])
     """
-    return accepted.to(torch.get_default_dtype()).mean(-1)
+    return accepted.float().mean(-1)
 
 
 @cache
@@ -542,11 +522,12 @@ def acceptance_rate_of(s_of_group: float, key: str, name: str) -> Measure:
     """
 
     def rate(accepted: Tensor, s: Tensor) -> Tensor:
-        return (accepted & (s == s_of_group)).sum(-1) / (s == s_of_group).sum(-1)
+        of_group = s == s_of_group
+        return (accepted & of_group).sum(-1) / of_group.sum(-1)
 
     rate.__doc__ = f"Share of each step's applicants with {name} who were accepted."
-    label = f"acceptance rate of applicants, {name}"
-    return Measure(f"acceptance_rate_{key}", label, "share", None, SHARE, "applicants", function=rate)
+    described = f"acceptance_rate_{key}", f"acceptance rate of applicants, {name}", "share", None, SHARE
+    return Measure(*described, "applicants", function=rate, needs=("accepted", "s"))
 
 
 OF_ALL_GROUPS = tuple(_registered.values())
@@ -618,12 +599,7 @@ def utility_standard_error(
         >>> utility_standard_error(people, label, 0.5, stratum=label)  # everybody is accepted
         tensor([0.])
     """
-    gain = propensity * worth(label, cost, stake)
-    weight = torch.ones(gain.shape[-1]) if weight is None else weight
-    if int((weight > 0).sum()) < 2:
-        return torch.full_like(gain[..., 0], torch.nan)
-    z = weight * (gain - weighted_mean(gain, weight).unsqueeze(-1))
-    return _variance_of_total(z, stratum).sqrt() / weight.sum()
+    return _mean_and_variance(propensity * worth(label, cost, stake), weight, stratum)[1].sqrt()
 
 
 def dpu_standard_error(propensity: Tensor, s: Tensor, stratum: Tensor | None = None) -> Tensor:
@@ -633,38 +609,40 @@ def dpu_standard_error(propensity: Tensor, s: Tensor, stratum: Tensor | None = N
     `utility_standard_error`. Of more than two groups the sum is over the two of largest difference.
 
     Returns:
-        Shape (E,); NaN where a group has fewer than two people.
+        Shape (E,); NaN where a group is absent, or one of the two has a single person.
 
     Examples:
         >>> s = torch.tensor([1.0, 1.0, -1.0, -1.0])
         >>> dpu_standard_error(torch.tensor([[1.0, 0.0, 1.0, 1.0]]), s)
         tensor([0.5000])
     """
-    means, variances = [], []
-    for group in members(s):
-        n, of_group = int(group.sum()), propensity[..., group]
-        if n < 2:
-            return torch.full_like(propensity[..., 0], torch.nan)
-        means.append(of_group.mean(-1))
-        z = (of_group - means[-1].unsqueeze(-1)) / n
-        variances.append(_variance_of_total(z, None if stratum is None else stratum[group]))
-    extremes = torch.stack(means).sort(0).indices[[0, -1]]
-    return torch.stack(variances).gather(0, extremes).sum(0).sqrt()
+    of_groups = [
+        _mean_and_variance(propensity[..., group], None, None if stratum is None else stratum[group])
+        for group in members(s)
+    ]
+    means, variances = (torch.stack(of) for of in zip(*of_groups, strict=True))
+    extremes = means.sort(0).indices[[0, -1]]
+    return variances.gather(0, extremes).sum(0).sqrt()
 
 
-def _variance_of_total(z: Tensor, stratum: Tensor | None) -> Tensor:
-    """Σ_h n_h/(n_h − 1) Σ_{i∈h} (z_i − z̄_h)² of values z (E, N) of mean 0, shape (E,).
+def _mean_and_variance(
+    values: Tensor, weight: Tensor | None, stratum: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Weighted mean of values (E, N), and its variance as an estimate for the population, shapes (E,).
 
-    A stratum of one person, which has no deviation of its own, counts with z². Without strata (N,), whole
-    numbers from 0, there is one.
+    The variance is Σ_h n_h/(n_h − 1) Σ_{i∈h} (z_i − z̄_h)², of z = w·(v − mean) / Σ w. A stratum of one
+    person, which has no deviation of its own, counts with z². NaN for fewer than two people with a weight.
     """
-    strata = torch.zeros(z.shape[-1]) if stratum is None else stratum
-    variance = torch.zeros_like(z[..., 0])
-    for number in range(int(strata.max()) + 1):
-        values = z[..., strata == number]
-        n = values.shape[-1]
-        variance = variance + (values.square().sum(-1) if n < 2 else n * values.var(-1))
-    return variance
+    mean = weighted_mean(values, weight)
+    known = torch.ones(values.shape[-1]) if weight is None else weight
+    strata = torch.zeros_like(known) if stratum is None else stratum
+    z = known * (values - mean.unsqueeze(-1)) / known.sum()
+    variance = torch.full_like(mean, 0.0 if (known > 0).sum() > 1 else torch.nan)
+    for number in strata.unique():
+        of_stratum = z[..., strata == number]
+        n = of_stratum.shape[-1]
+        variance += n * of_stratum.var(-1) if n > 1 else of_stratum.square().sum(-1)
+    return mean, variance
 
 
 def weighted_mean(values: Tensor, weight: Tensor | None) -> Tensor:
@@ -685,7 +663,7 @@ def group_gap(values: Tensor, s: Tensor, weight: Tensor | float = 1.0) -> Tensor
     Args:
         values: shape (..., N).
         s: sensitive attribute in {−1, +1}, or numbers of more than two groups, shape (N,) or (..., N).
-        weight: of each value, at least 0, shape (N,) or (..., N), or one for all.
+        weight: of each value, at least 0, shape (N,) or (..., N), or one for all; then values may be (N,).
 
     Returns:
         Shape (...); NaN where a group is absent or has no weight, of more than two where all but one are.
@@ -696,14 +674,12 @@ def group_gap(values: Tensor, s: Tensor, weight: Tensor | float = 1.0) -> Tensor
         >>> group_gap(torch.tensor([1.0, 0.5, 0.25]), torch.tensor([0.0, 1.0, 2.0]))
         tensor(0.7500)
     """
-    weights = [weight * group.to(values.dtype).expand_as(values) for group in members(s)]
-    return largest_gap([(values * w).sum(-1) / w.sum(-1) for w in weights])
+    return largest_gap([weighted_mean(values, weight * group) for group in members(s)])
 
 
 def members(s: Tensor) -> list[Tensor]:
-    """Masks of the people of each group, of the shape of s: S = +1 and S = −1, or the numbers from 0."""
-    last = int(s.max())
-    return [s > 0, s <= 0] if last < 2 else [s == number for number in range(last + 1)]
+    """Masks of the people of each group, of the shape of s: S = −1 and S = +1, or the numbers from 0."""
+    return [s.clamp(min=0) == number for number in range(max(2, int(s.max()) + 1))]
 
 
 def largest_gap(of_groups: list[Tensor]) -> Tensor:
@@ -711,39 +687,7 @@ def largest_gap(of_groups: list[Tensor]) -> Tensor:
 
     NaN is no value; NaN where a group of two, or all but one of more groups, have none.
     """
-    if len(of_groups) == 2:
-        return (of_groups[0] - of_groups[1]).abs()
-    values = torch.stack(of_groups)
-    known = ~values.isnan()
-    highest = torch.where(known, values, -torch.inf).amax(0)
-    gap = highest - torch.where(known, values, torch.inf).amin(0)
-    return torch.where(known.sum(0) > 1, gap, torch.nan)
-
-
-def temporal_mean(series: Tensor, window: tuple[int, int]) -> Tensor:
-    """μ_M: mean of a measure over time steps t1..t2, both included (definition 2.4), shape (E,).
-
-    The definition is printed with t2 − t1 below a sum of t2 − t1 + 1 terms.
-
-    Args:
-        series: the measure at time steps 0..T, shape (T + 1, E).
-        window: (t1, t2) with 0 ≤ t1 < t2 ≤ T.
-
-    Examples:
-        >>> temporal_mean(torch.tensor([[9.0], [1.0], [3.0]]), (1, 2))
-        tensor([2.])
-    """
-    return series[window[0] : window[1] + 1].mean(0)
-
-
-def temporal_variation(series: Tensor, window: tuple[int, int]) -> Tensor:
-    """TV_M: standard deviation over time steps t1..t2 with n − 1 = t2 − t1 below, as `temporal_mean`.
-
-    Examples:
-        >>> temporal_variation(torch.tensor([[9.0], [1.0], [3.0]]), (1, 2))
-        tensor([1.4142])
-    """
-    return series[window[0] : window[1] + 1].std(0, correction=1)
+    return reduce(torch.fmax, [(one - other).abs() for one, other in combinations(of_groups, 2)])
 
 
 @dataclass(frozen=True)
@@ -765,14 +709,16 @@ class Spread:
     @classmethod
     def over_seeds(cls, values: np.ndarray, *, bounds: tuple[float, float] = UNBOUNDED) -> Spread | None:
         """Spread of values (E,) in `bounds`; None where a seed has no value, or there is no seed."""
-        if len(values) == 0 or not np.isfinite(values).all():
+        n = len(values)
+        if n == 0 or not np.isfinite(values).all():
             return None
-        if len(values) == 1:
-            return cls(float(values[0]), None, None)
-        n, mean, std = len(values), float(values.mean()), float(values.std(ddof=1))
+        mean = float(values.mean())
+        if n == 1:
+            return cls(mean, None, None)
+        std = float(values.std(ddof=1))
         half = float(stdtrit(n - 1, 0.975)) * std / math.sqrt(n)
-        lowest, highest = bounds
-        return cls(mean, std, (max(mean - half, lowest), min(mean + half, highest)))
+        low, high = np.clip([mean - half, mean + half], *bounds).tolist()
+        return cls(mean, std, (low, high))
 
 
 def _running_mean(per_step: Tensor) -> Tensor:

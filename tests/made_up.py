@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
 from fairall.config.compose import compose_config, typed
 from fairall.config.schema import Config
-from fairall.measuring.summary import columns, summarise
-from fairall.metrics import STANDARD, Spread
+from fairall.measuring.summary import summarise
+from fairall.metrics import STANDARD, Spread, curves
 from fairall.results.result import GROUPS, EvaluationPeople, Group, Result, WarmUp, spreads
 from fairall.storage.run_folder import RunFolder
 
@@ -29,12 +30,12 @@ def steps(seeds: int, time_steps: int, shift: float, number: int) -> pd.DataFram
     """A table like metrics.csv, whose values are near `shift`."""
     generator, n = np.random.default_rng(number), time_steps + 1
     table = pd.DataFrame({"seed": np.repeat(range(seeds), n), "time_step": np.tile(range(n), seeds)})
-    for name in columns()[2:]:
+    for name in (quantity.name for quantity in curves(STANDARD)):
         own = shift + np.repeat(generator.normal(0, 0.01, seeds), n)
         table[name] = own + generator.normal(0, 0.01, seeds * n)
         if name.startswith(("effective", "acceptance")):
             table.loc[table["time_step"] == 0, name] = np.nan
-    return table[columns()]
+    return table
 
 
 def made_up(
@@ -59,8 +60,9 @@ def made_up(
     """
     whole = replace(configuration(*(words or QUICK)), **(config or {}))
     table = steps(whole.seeds, whole.schedule.time_steps, shift, number)
-    first, last = whole.evaluation.window
-    per_seed, aggregate = summarise(table, window=(first, last), further=further or {})
+    seeds, window = range(whole.seeds), whole.evaluation.window
+    series = {name: torch.tensor(table[name].to_numpy()).view(len(seeds), -1).T for name in table.columns[2:]}
+    per_seed, aggregate = summarise(series, further or {}, seeds=seeds, window=window)
     known: dict[str, Mapping[str, float]] = {"accept_all": {}, "reject_all": {}} | dict(references or {})
     levels = {
         (policy, name): Spread(mean, None, None)

@@ -88,7 +88,11 @@ MISTAKES = {
     "unknown data": (f"{HEAD}def f(propensity, x): pass", "some_measures.f", "takes propensity, x"),
     "it measures nothing": (f"{HEAD}def f(label): pass", "some_measures.f", "takes label"),
     "it fails": (f"{HEAD}def f(propensity): return 1 / 0", "some_measures.f", "ZeroDivisionError"),
-    "its shape is wrong": (f"{HEAD}def f(propensity): return propensity", "some_measures.f", "shape (2, 16)"),
+    "its shape is wrong": (
+        f"{HEAD}def f(propensity): return propensity",
+        "some_measures.f",
+        "shape (2, 256)",
+    ),
     "it is a number": (f"{HEAD}def f(accepted): return 1.0", "some_measures.f", "returns 1.0 for 2 seeds"),
     "it needs weights": (
         f"{HEAD}def f(propensity, weight): return propensity @ weight",

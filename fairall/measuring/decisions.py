@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from fairall.data.features import DISCRETE, Feature, Kind, Schema
+from fairall.data.features import DISCRETE, Feature, Schema
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.online.training import Training
 from fairall.tables.groups import sides
@@ -38,8 +38,7 @@ def decision_table(training: Training) -> pd.DataFrame:
     names, observed, scaler = column_names(data), history.steps.read(), data.scaler
     group, words = _group(data)
     n_steps, _, n_applicants = history.accepted.shape
-    keys = training.evaluation.seeds, range(1, n_steps + 1), range(n_applicants)
-    seed, time_step = (pd.MultiIndex.from_product(keys).get_level_values(level) for level in (0, 1))
+    seeds, steps = training.evaluation.seeds, np.arange(1, n_steps + 1).repeat(n_applicants)
     x = torch.stack([people.x for _, people in training.replayed()], 1).flatten(0, 2).numpy()
     features = {}
     for feature, mean, scale, column in zip(scaler.schema, scaler.mean, scaler.scale, x.T, strict=True):
@@ -49,8 +48,8 @@ def decision_table(training: Training) -> pd.DataFrame:
     revealed = observed.get("revealed_label", history.label)
     known = history.accepted & ~observed.get("censored", torch.tensor(False))
     columns = {
-        names["seed"]: seed,
-        names["time_step"]: time_step,
+        names["seed"]: np.repeat(seeds, len(steps)),
+        names["time_step"]: np.tile(steps, len(seeds)),
         **features,
         group: pd.Series(_in_rows(history.s)).map(words),
         names["propensity"]: _in_rows(history.propensity).astype(np.float32),
@@ -99,14 +98,10 @@ def _group(data: PreparedData) -> tuple[str, dict[float, str | int]]:
 
     The raw column, or s itself where that is a feature or a group has several values.
     """
-    raw = data.pool_table.sensitive
-    if (
-        raw is None
-        or raw.column in data.schema.names
-        or any(len(values) > 1 for values in raw.groups.values())
-    ):
-        return CODED, {s: int(s) for s in sides(data.schema.n_groups)}
-    return raw.column, {s: word for s, (word,) in raw.groups.items()}
+    raw, n_groups = data.pool_table.sensitive, data.schema.n_groups
+    if raw is None or raw.column in data.schema.names or len(raw.meaning) > n_groups:
+        return CODED, {s: int(s) for s in sides(n_groups)}
+    return raw.column, {s: word for word, s in raw.meaning.items()}
 
 
 def raw_values(feature: Feature, scaler: Scaler, x: np.ndarray) -> np.ndarray:
@@ -124,21 +119,11 @@ def raw_values(feature: Feature, scaler: Scaler, x: np.ndarray) -> np.ndarray:
     if feature.kind in DISCRETE:
         position = np.searchsorted(np.array(feature.codes, dtype=np.float32), x)
         return np.array(feature.words, dtype=object)[position]
-    numbers = _shortest(x, scaler) if feature.kind is Kind.REAL else x.astype(float)
-    whole = bool((np.rint(numbers) == numbers).all())
-    return numbers.astype(np.int64) if whole and np.abs(numbers).max() < 2**53 else numbers
-
-
-def _shortest(x: np.ndarray, scaler: Scaler) -> np.ndarray:
-    """The decimal numbers of fewest digits that `scaler` maps to x (N,), float32; shape (N,)."""
     exact = x.astype(float) * scaler.scale + scaler.mean
-    zero = scaler.transform(np.zeros((1, 1))).item()
-    shortest = np.where(x == zero, 0.0, exact)
-    left = np.flatnonzero(x != zero)
-    largest = int(np.log10(np.abs(exact).max(initial=1.0)))
-    for decimals in range(-largest, MOST_DIGITS):
-        rounded = np.round(exact[left], decimals)
-        fits = scaler.transform(rounded[:, None]).numpy()[:, 0] == x[left]
-        shortest[left[fits]] = rounded[fits]
-        left = left[~fits]
-    return shortest
+    numbers, largest = exact, int(np.log10(np.abs(exact).max(initial=1.0)))
+    for decimals in reversed(range(-largest - 1, MOST_DIGITS)):  # the first one has 0 alone
+        rounded = np.round(exact, decimals) + 0.0  # no −0
+        fits = scaler.transform(rounded[:, None]).numpy()[:, 0] == x
+        numbers = np.where(fits, rounded, numbers)
+    whole = (numbers % 1 == 0).all() and np.abs(numbers).max() < 2**53
+    return numbers.astype(np.int64) if whole else numbers

@@ -7,7 +7,6 @@ import pandas as pd
 
 from fairall.config.schema import Config
 from fairall.data.people import Decided
-from fairall.display.format import CAUTION, interpretable
 from fairall.errors import count
 
 COLLAPSED = 0.01  # acceptance rate, or distance of it from 1, of a constant policy
@@ -20,11 +19,6 @@ WARNED_OF = """
     mean_acceptance longest_rejection largest_ips_weight latent_variance_gap latent_label_agreement
     latent_label_auc
 """.split()
-
-
-def preset_warnings(preset: str | None) -> list[str]:
-    """A line where the results of the preset may not be interpreted."""
-    return [] if interpretable(preset) else [CAUTION]
 
 
 def warm_up_warnings(decided: Decided) -> list[str]:
@@ -42,8 +36,8 @@ def no_better_than_everybody(aggregate: pd.DataFrame, everybody: float) -> list[
         aggregate: `Result.aggregate`.
         everybody: effective utility of accepting all of the same applicants.
     """
-    earned, _, _, high = aggregate.loc["effective_utility", ["mean", "std", "low", "high"]]
-    if not (high if pd.notna(high) else earned) < everybody:
+    earned, high = aggregate.loc["effective_utility", ["mean", "high"]]
+    if not np.fmax(earned, high) < everybody:  # of one seed without an interval
         return []
     return [
         f"the decisions taken while learning earned {100 * earned:.2f} for each 100 people, less than the "
@@ -86,9 +80,8 @@ def warnings_of(per_seed: pd.DataFrame, config: Config, *, learns: bool) -> list
             agreement < OPPOSED
         ),
     }
-    named = {text: per_seed.index[rows] for text, rows in problems.items()}
     return [
-        f"{count(len(seeds), 'seed')} ({', '.join(map(str, seeds))}) {text}"
-        for text, seeds in named.items()
-        if len(seeds)
+        f"{count(int(rows.sum()), 'seed')} ({', '.join(map(str, per_seed.index[rows]))}) {text}"
+        for text, rows in problems.items()
+        if rows.any()
     ]

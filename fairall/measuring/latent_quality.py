@@ -11,15 +11,16 @@ import torch
 from fairall.data.features import DISCRETE, Schema
 from fairall.data.people import People
 from fairall.models.learner import Learner
-from fairall.models.logistic import ridge
+from fairall.models.logistic import linear, ridge
 from fairall.models.vae import FEW
 from fairall.tables.groups import sides
 
 ENOUGH = 10_000  # training people of a regression on a latent of some tens of dimensions
 NAMES = """
-    s_balanced_accuracy s_auc label_balanced_accuracy label_auc variance_gap label_agreement s_mmd
-    ground_truth_information
+    latent_s_balanced_accuracy latent_s_auc latent_label_balanced_accuracy latent_label_auc
+    latent_variance_gap latent_label_agreement latent_s_mmd latent_ground_truth_information
 """.split()
+NEIGHBOURS = 10  # k of `mutual_information`
 FOR_MMD = 500  # people of a group, all pairs of whom are compared
 
 
@@ -35,47 +36,48 @@ def representation_measures(
     `reconstruction_error_<feature>`: mean absolute error on held-out people for real features (in training
     standard deviations) and counts, share of wrong values for the others.
     `latent_variance_gap` and `latent_label_agreement`: whether z has the same meaning in both groups, see
-    `variance_gap` and `label_agreement`.
+    `variance_gap`, and the cosine of `label_directions`: 1 for the same direction in both groups, 0 for other
+    axes, −1 for opposite directions.
     Of more than two groups these, and the measures of `s`, are those of the worst of `pairs_of_groups`, and
-    `latent_s_mmd` is the largest `mmd` of a pair.
-    `latent_ground_truth_information`: mutual information of z and y in nats, where y is known.
+    `latent_s_mmd` is the largest `mmd` of a pair; NaN of two groups.
+    `latent_ground_truth_information`: mutual information of z and y in nats; NaN where y is not known.
     """
     train = train.rows(torch.arange(min(ENOUGH, len(train))))
     z_train, z_held_out = latent(learner, train, n_seeds), latent(learner, held_out, n_seeds)
     if z_train is None or z_held_out is None:
         return {}
-    n_groups, truth = schema.n_groups, held_out.ground_truth
-    of_people = [
-        (z, *(of.expand(n_seeds, -1).numpy() for of in (people.s, people.label > 0, label_weight(people))))
-        for z, people in ((z_train, train), (z_held_out, held_out))
-    ]
-    values = np.full((len(NAMES), n_seeds), np.nan)
+    n_groups, values = schema.n_groups, np.full((len(NAMES), n_seeds), np.nan)
     for e in sound(z_train, z_held_out):
-        (z_fit, s_fit, *label_fit), (z, s, *label) = ([of[e] for of in part] for part in of_people)
+        people = held_out.replicate(e)
+        (z_fit, s_fit, *label_fit), (z, s, *label) = (
+            (of[e], some.s.numpy(), some.label.numpy() > 0, label_weight(some).numpy())
+            for of, some in ((z_train, train.replicate(e)), (z_held_out, people))
+        )
         worst = [(np.nan,) * 3]
         for pair in pairs_of_groups(n_groups, s_fit, s):
             of_pair, first, good, weight = in_pair(pair, z, s, *label)
-            opposed = -label_agreement(of_pair, good, first, weight)
+            agreement = np.prod(label_directions(of_pair, good, first, weight), 0).sum()
             distance = mmd(of_pair[first], of_pair[~first]) if n_groups > 2 else np.nan
-            worst.append((variance_gap(of_pair, first), opposed, distance))
+            worst.append((variance_gap(of_pair, first), -agreement, distance))
         gap, opposed, distance = np.fmax.reduce(worst)
-        of_s = readability_of_s(z_fit, z, s_fit, s, n_groups)
-        of_label = readability((z_fit, *label_fit), (z, *label))
-        of_truth = np.nan if truth is None else mutual_information(z, truth.expand(n_seeds, -1)[e].numpy())
-        values[:, e] = *of_s, *of_label, gap, -opposed, distance, of_truth
-    absent = ["s_mmd"] * (n_groups == 2) + ["ground_truth_information"] * (truth is None)
-    measures = {
-        f"latent_{name}": of_seeds for name, of_seeds in zip(NAMES, values, strict=True) if name not in absent
-    }
-
-    x, s = stacked(held_out, n_seeds)
-    restored = learner.reconstruction(x, s)
+        truth = people.ground_truth
+        values[:, e] = (
+            *readability_of_s(z_fit, z, s_fit, s, n_groups),
+            *readability((z_fit, *label_fit), (z, *label)),
+            gap,
+            -opposed,
+            distance,
+            np.nan if truth is None else mutual_information(z, truth.numpy()),
+        )
+    measures = dict(zip(NAMES, values, strict=True))
+    restored = learner.reconstruction(*stacked(held_out, n_seeds))
     if restored is not None:
-        for i, feature in enumerate(schema):
-            error = (restored[..., i] - x[..., i]).abs()
-            if feature.kind in DISCRETE:
-                error = (error > 0).float()
-            measures[f"reconstruction_error_{feature.name}"] = error.mean(-1).numpy()
+        error = (restored - held_out.x).abs()
+        discrete = torch.tensor([feature.kind in DISCRETE for feature in schema])
+        errors = torch.where(discrete, (error > 0).float(), error).mean(1).numpy()
+        measures |= {
+            f"reconstruction_error_{name}": of for name, of in zip(schema.names, errors.T, strict=True)
+        }
     return measures
 
 
@@ -126,12 +128,14 @@ def mmd(z: np.ndarray, other: np.ndarray) -> float:
     References:
         Gretton, Borgwardt, Rasch, Schölkopf, Smola: A kernel two-sample test, JMLR 2012 (eq. 3).
     """
+    from scipy.spatial.distance import cdist, pdist  # few data have more than two groups
+
     z, other = z[:FOR_MMD], other[:FOR_MMD]
-    n, m, both = len(z), len(other), np.concatenate([z, other])
-    squared = np.square(both[:, None] - both).sum(-1)
-    kernel = np.exp(-squared / max(np.median(squared), 1e-12))
-    within = (kernel[:n, :n].sum() - n) / (n * (n - 1)) + (kernel[n:, n:].sum() - m) / (m * (m - 1))
-    return float(within - 2.0 * kernel[:n, n:].mean())
+    both, of = np.concatenate([z, other]), "sqeuclidean"
+    median = max(np.median(cdist(both, both, of)), 1e-12)
+    distances = pdist(z, of), pdist(other, of), cdist(z, other, of)
+    own, others, between = (np.exp(-squared / median).mean() for squared in distances)
+    return float(own + others - 2.0 * between)
 
 
 def variance_gap(z: np.ndarray, advantaged: np.ndarray) -> float:
@@ -142,23 +146,15 @@ def variance_gap(z: np.ndarray, advantaged: np.ndarray) -> float:
 
     Args:
         z: latent means, shape (N, Z).
-        advantaged: membership of S = +1, shape (N,), bool.
-
-    Returns:
-        0 or more; NaN where a group is absent.
+        advantaged: membership of S = +1, shape (N,), bool; both groups are present.
     """
-    if advantaged.all() or not advantaged.any():
-        return np.nan
     return float(np.abs(z[advantaged].var(0) - z[~advantaged].var(0)).max())
 
 
-def label_agreement(
+def label_directions(
     z: np.ndarray, good: np.ndarray, advantaged: np.ndarray, weight: np.ndarray | None = None
-) -> float:
-    """Cosine between the two groups' directions of z in which the label gets more likely.
-
-    1: the same direction in both groups; 0: orthogonal directions (other axes); −1: opposite directions.
-    Directions are the coefficients of logistic regressions.
+) -> np.ndarray:
+    """Directions of z in which the label gets more likely, by logistic regression in S = +1 and in S = −1.
 
     Args:
         z: latent means, shape (N, Z).
@@ -167,42 +163,26 @@ def label_agreement(
         weight: of each label, 0 where it is unknown, shape (N,); None where all are known.
 
     Returns:
-        In [−1, 1]; NaN where a group lacks one of the labels.
-    """
-    first, second = label_directions(z, good, advantaged, weight)
-    return float(first @ second)
-
-
-def label_directions(
-    z: np.ndarray, good: np.ndarray, advantaged: np.ndarray, weight: np.ndarray | None = None
-) -> np.ndarray:
-    """Directions of z in which the label gets more likely, by logistic regression in S = +1 and in S = −1.
-
-    Takes what `label_agreement` takes.
-
-    Returns:
         Two unit vectors, shape (2, Z); NaN where a group lacks one of the labels.
     """
     directions = np.full((2, z.shape[1]), np.nan)
     weight = np.ones(len(z)) if weight is None else weight
     for direction, group in zip(directions, (advantaged, ~advantaged), strict=True):
-        rows = group & (weight > 0)
-        if len(set(good[rows])) == 2:
-            slope = ridge(z[rows], good[rows], 1.0, weight[rows], standardises=False)[:-1]
+        if np.bincount(good[group], weight[group], 2).all():
+            slope = ridge(z[group], good[group], 1.0, weight[group], standardises=False)[:-1]
             direction[:] = slope / (np.linalg.norm(slope) or np.nan)
     return directions
 
 
-def mutual_information(z: np.ndarray, y: np.ndarray, *, neighbours: int = 10) -> float:
+def mutual_information(z: np.ndarray, y: np.ndarray) -> float:
     """I(z; y) of continuous z and discrete y by nearest neighbours (Ross 2014).
 
-    ψ(N) + ψ(k) − mean[ψ(N_y) + ψ(m)]: N_y people share a person's y, the k-th nearest of those is at some
-    distance, and m people of any y are nearer than that.
+    ψ(N) + ψ(k) − mean[ψ(N_y) + ψ(m)]: N_y people share a person's y, the k-th nearest of those, of k =
+    `NEIGHBOURS`, is at some distance, and m people of any y are nearer than that.
 
     Args:
         z: latents, shape (N, Z).
         y: values, shape (N,).
-        neighbours: k.
 
     Returns:
         In nats, up to an error that can make it slightly negative; NaN where a value has k people or fewer.
@@ -213,17 +193,18 @@ def mutual_information(z: np.ndarray, y: np.ndarray, *, neighbours: int = 10) ->
     from scipy.spatial import KDTree  # few data have y
     from scipy.special import digamma
 
-    values, counts = np.unique(y, return_counts=True)
-    if counts.min() <= neighbours:
+    _, of_person, counts = np.unique(y, return_inverse=True, return_counts=True)
+    if counts.min() <= NEIGHBOURS:
         return np.nan
-    everybody, negative = KDTree(z), 0.0
-    for value, count in zip(values, counts, strict=True):
-        alike = z[y == value]
-        distance, _ = KDTree(alike).query(alike, [neighbours + 1])  # the nearest is oneself
-        radius = np.nextafter(distance[:, 0], 0.0)
-        nearer = everybody.query_ball_point(alike, radius, return_length=True)
-        negative += (count * digamma(count) + digamma(nearer).sum()) / len(z)
-    return float(digamma(len(z)) + digamma(neighbours) - negative)
+    distance = np.empty(len(z))
+    for number in range(len(counts)):
+        alike = z[of_person == number]
+        distance[of_person == number] = KDTree(alike).query(alike, [NEIGHBOURS + 1])[0][
+            :, 0
+        ]  # oneself is one
+    nearer = KDTree(z).query_ball_point(z, np.nextafter(distance, 0.0), return_length=True)
+    negative = np.mean(digamma(counts)[of_person] + digamma(nearer))
+    return float(digamma(len(z)) + digamma(NEIGHBOURS) - negative)
 
 
 def label_weight(people: People) -> torch.Tensor:
@@ -247,34 +228,16 @@ def readability(train: Sequence[np.ndarray], held_out: Sequence[np.ndarray]) -> 
     Returns:
         Both in [0, 1], 0.5 for chance; NaN where a target has one value only.
     """
-    (z, fitted, weight), (z_held_out, target, held_out_weight) = (
-        [values[part[2] > 0] for values in part] for part in (train, held_out)
-    )
-    if len(set(fitted)) < 2 or len(set(target)) < 2:
+    from sklearn.metrics import balanced_accuracy_score, roc_auc_score  # take most of a second
+
+    (z, fitted, weight), (z_held_out, target, held_out_weight) = train, held_out
+    of_target = np.bincount(fitted, weight, 2)
+    if not (of_target.all() and np.bincount(target, held_out_weight, 2).all()):
         return np.nan, np.nan
-    scale = z.std(0) + 1e-6
-    of_target = np.bincount(fitted, weight)  # both values count alike
-    balanced = weight * weight.sum() / (2 * of_target[fitted.astype(int)])
-    *slopes, intercept = ridge(z / scale, fitted, 1.0, balanced, standardises=False)
-    score = z_held_out / scale @ slopes + intercept
-    return balanced_accuracy(target, score > 0, held_out_weight), auc(target, score, held_out_weight)
-
-
-def balanced_accuracy(target: np.ndarray, predicted: np.ndarray, weight: np.ndarray) -> float:
-    """Mean over both values of a binary target of the share that is predicted, by weights; all shape (N,)."""
-    shares = [
-        np.average(predicted[target == value] == value, weights=weight[target == value]) for value in (0, 1)
-    ]
-    return float(np.mean(shares))
-
-
-def auc(target: np.ndarray, score: np.ndarray, weight: np.ndarray) -> float:
-    """Share of the pairs of both values of a binary target whose scores are in their order, by weights.
-
-    A pair of equal scores counts half. All shape (N,).
-    """
-    order = np.argsort(score[~target])
-    below = np.append(0.0, np.cumsum(weight[~target][order]))  # weight of those with lower scores
-    others = score[~target][order]
-    ends = [below[np.searchsorted(others, score[target], side)] for side in ("left", "right")]
-    return float(np.average(np.mean(ends, 0), weights=weight[target]) / below[-1])
+    scale = z[weight > 0].std(0) + 1e-6
+    balanced = weight * weight.sum() / (2 * of_target[fitted.astype(int)])  # both values count alike
+    score = linear(z_held_out / scale, ridge(z / scale, fitted, 1.0, balanced, standardises=False))
+    return (
+        float(balanced_accuracy_score(target, score > 0, sample_weight=held_out_weight)),
+        float(roc_auc_score(target, score, sample_weight=held_out_weight)),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -10,16 +11,12 @@ import torch
 
 from fairall import metrics
 from fairall.data.prepared import PreparedData
+from fairall.display.format import CAUTION, interpretable
 from fairall.measuring.decisions import renamed
-from fairall.measuring.diagnostics import (
-    no_better_than_everybody,
-    preset_warnings,
-    warm_up_warnings,
-    warnings_of,
-)
+from fairall.measuring.diagnostics import no_better_than_everybody, warm_up_warnings, warnings_of
 from fairall.measuring.latent_quality import label_weight, representation_measures
-from fairall.measuring.references import RUN, tables
-from fairall.measuring.summary import summarise
+from fairall.measuring.references import RUN, recorded_policies
+from fairall.measuring.summary import Series, series_of, summarise, table_of
 from fairall.online.evaluation import DPU_ERROR, UTILITY_ERROR
 from fairall.online.training import Training
 from fairall.results.result import GROUPS, EvaluationPeople, Group, Result, WarmUp
@@ -38,30 +35,31 @@ def measure(training: Training, cache: Cache) -> Result:
         cache: of the fits of the oracles.
     """
     config, data, evaluation = training.config, training.data, training.evaluation
-    window = (config.evaluation.window[0], config.evaluation.window[1])
-    summarised = partial(summarise, window=window, measures=evaluation.measures)
-    of_policies = tables(training, cache)
-    table = of_policies.pop(RUN)
-    per_seed, aggregate = summarised(table, further=_further(training))
-    references = {name: summarised(of_policy)[1] for name, of_policy in of_policies.items()}
-    of_references = pd.concat(references, names=["policy", "measure"])
-    everybody = float(of_references.loc[("accept_all", "effective_utility"), "mean"])
+    summarised = partial(
+        summarise, seeds=evaluation.seeds, window=config.evaluation.window, measures=evaluation.measures
+    )
+    policies = recorded_policies(training, cache)
+    of = {name: series_of(one, evaluation.cost, evaluation.measures) for name, one in policies.items()}
+    series = of.pop(RUN)
+    per_seed, aggregate = summarised(series, _further(training))
+    references = pd.concat({name: summarised(values, {})[1] for name, values in of.items()})
+    everybody = float(references.loc[("accept_all", "effective_utility"), "mean"])
     sensitive, decided = data.pool_table.sensitive, training.decided.accepted
     return Result(
         config=config.stored(),
-        steps=table,
+        steps=table_of(series, evaluation.seeds),
         measures=evaluation.measures,
         per_seed=per_seed,
         aggregate=aggregate,
-        references=of_references,
-        groups=groups(data, table, window),
+        references=references,
+        groups=groups(data, series, config.evaluation.window),
         sensitive_column=None if sensitive is None else sensitive.column,
         evaluation=_evaluation_people(training),
         warm_up=WarmUp(decided.shape[1], float(decided.double().mean())),
         fingerprint=data.fingerprint(),
         notes=[*data.notes, *training.notes(), *(renamed(data) if config.evaluation.decisions else ())],
         warnings=[
-            *preset_warnings(config.preset),
+            *[CAUTION] * (not interpretable(config.preset)),
             *data.warnings,
             *training.warnings(),
             *warm_up_warnings(training.decided),
@@ -74,17 +72,13 @@ def measure(training: Training, cache: Cache) -> Result:
 def _evaluation_people(training: Training) -> EvaluationPeople:
     """The standard errors are those of the last policy, averaged over the seeds that have not diverged."""
     people = training.evaluation.people.replicate(0)  # all splits have as many, all with a label
-    errors: dict[str, float | None] = {}
-    for name in (UTILITY_ERROR, DPU_ERROR):
-        of_seeds = training.history.measures[name][-1]
-        known = of_seeds[of_seeds.isfinite()]
-        errors[name] = float(known.mean()) if len(known) else None
+    errors = (training.history.measures[name][-1].nanmean().item() for name in (UTILITY_ERROR, DPU_ERROR))
     return EvaluationPeople(
-        split=training.config.evaluation.split,
-        people=len(people),
-        labelled=int(people.labelled.sum()),
-        effective_sample_size=effective_sample_size(label_weight(people).numpy()),
-        **errors,
+        training.config.evaluation.split,
+        len(people),
+        int(people.labelled.sum()),
+        effective_sample_size(label_weight(people).numpy()),
+        *map(_known, errors),
     )
 
 
@@ -113,33 +107,34 @@ def _further(training: Training) -> dict[str, np.ndarray]:
     }
 
 
-def groups(data: PreparedData, table: pd.DataFrame, window: tuple[int, int]) -> dict[str, Group]:
+def groups(data: PreparedData, series: Series, window: Sequence[int]) -> dict[str, Group]:
     """Sizes, base rates and acceptance of everybody and of each group; sizes are means over splits.
 
     Args:
         data: the people of the run.
-        table: see `summary.measure_table`.
+        series: measures of the run.
         window: t1 and t2 of the temporal measures.
     """
-    sensitive, train = data.pool_table.sensitive, data.train
+    sensitive, weight, start, end = data.pool_table.sensitive, label_weight(data.train), *window
     splits = {name: getattr(data, name) for name in SPLITS}
     words = {} if sensitive is None else sensitive.groups
-    keys = (sensitive and sensitive.keys) or GROUPS[1:]
-    in_window, by_group = table[table["time_step"].between(*window)], {}
+    keys, by_group = (sensitive and sensitive.keys) or GROUPS[1:], {}
     for group, s in zip((GROUPS[0], *keys), (None, *sides(len(keys))), strict=True):
         members = {name: people.s == (people.s if s is None else s) for name, people in splits.items()}
-        rate = "acceptance_rate" if s is None else f"acceptance_rate_{group}"
-        # Share of label 1, by the weights of labels where some are unknown.
         rows = members["train"]
-        weight = None if train.label_weight is None else train.label_weight[rows].double()
-        base_rate = float(metrics.weighted_mean(train.label[rows].double(), weight))
+        # Mean per seed that has not diverged, over the time steps that have such applicants.
+        rates = series["acceptance_rate" if s is None else f"acceptance_rate_{group}"].double()
+        rates = rates[:, series["utility"][-1].isfinite()]
         by_group[group] = Group(
-            values=[] if s is None else list(words.get(s, ())),
-            people={name: _mean_size(rows) for name, rows in members.items()},
-            labelled=sum(_mean_size(splits[name].labelled & rows) for name, rows in members.items()),
-            base_rate=base_rate if np.isfinite(base_rate) else None,
-            accepted=_over_seeds(table, rate),
-            accepted_in_window=_over_seeds(in_window, rate),
+            [] if s is None else [*words.get(s, ())],
+            {name: _mean_size(of) for name, of in members.items()},
+            sum(_mean_size(splits[name].labelled & of) for name, of in members.items()),
+            # Share of label 1, by the weights of labels where some are unknown.
+            _known(float(metrics.weighted_mean(data.train.label[rows].double(), weight[rows]))),
+            *(
+                metrics.Spread.over_seeds(of.nanmean(0).numpy(), bounds=metrics.SHARE)
+                for of in (rates, rates[start : end + 1])
+            ),
         )
     return by_group
 
@@ -149,9 +144,6 @@ def _mean_size(members: torch.Tensor) -> int:
     return round(members.sum(-1).double().mean().item())
 
 
-def _over_seeds(table: pd.DataFrame, measure: str) -> metrics.Spread | None:
-    """Mean per seed that has not diverged, over the time steps that have such applicants."""
-    sound = table["utility"].notna().groupby(table["seed"]).transform("all")
-    # In double precision, since pandas 2 and 3 round means of single precision otherwise.
-    of_seeds = table[sound].astype({measure: float}).groupby("seed")[measure].mean().to_numpy()
-    return metrics.Spread.over_seeds(of_seeds, bounds=metrics.SHARE)
+def _known(value: float) -> float | None:
+    """The value, or None where it is no number."""
+    return value if np.isfinite(value) else None

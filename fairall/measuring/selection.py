@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -45,7 +45,7 @@ def selection_metrics(learner: Learner, train: People, held_out: People) -> dict
     """
     seeds = learner.setting.seeds
     x, s = stacked(held_out, len(seeds))
-    logit = in_chunks(functools.partial(classifier_logit, learner), x, s)
+    logit = in_chunks(partial(classifier_logit, learner), x, s)
     stake, cost = learner.setting.stake_and_cost(x)
     of_labels = cost_sensitive_cross_entropy(logit, held_out.label.expand_as(logit), cost)
     loss = weighted_mean(stake * of_labels, held_out.label_weight)
@@ -102,21 +102,14 @@ def latent_selection_metrics(
     }
 
 
-@functools.singledispatch
 def classifier_logit(learner: Learner, x: Tensor, s: Tensor) -> Tensor:
     """Logit of q(ũ = 1 | x, s), shape (E, B), for x (E, B, D), s (E, B); of the policy without such a q."""
+    if isinstance(learner, IPSClassifier):
+        return learner.classifier.logit(x, s)
+    if isinstance(learner, LatentLearner):
+        return learner.model.classify(x, s)
     propensity = learner.propensity(x, s, SeedStreams(learner.setting.seeds, "criteria policy"))
     return torch.logit(propensity, eps=EPSILON)
-
-
-@classifier_logit.register
-def _(learner: IPSClassifier, x: Tensor, s: Tensor) -> Tensor:
-    return learner.classifier.logit(x, s)
-
-
-@classifier_logit.register
-def _(learner: LatentLearner, x: Tensor, s: Tensor) -> Tensor:
-    return learner.model.classify(x, s)
 
 
 def _drawn(posterior: Posterior, people: People, streams: SeedStreams, n_samples: int) -> Tensor:

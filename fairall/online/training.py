@@ -30,7 +30,7 @@ from fairall.storage.checkpoint import Cache, Checkpoint, State, Stateful
 from fairall.worlds.world import World
 
 PROCESS = 500e6  # bytes of Python, torch and the other libraries
-DECISION = 32  # bytes of a decision: those of reference policies, and what measures and tables take of it
+DECISION = 48  # bytes of a decision: those of reference policies, and what measures and tables take of it
 ARRAYS = 12  # bytes of a number of a person: three arrays of the same people are there at once
 
 

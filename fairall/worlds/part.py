@@ -72,7 +72,7 @@ class Part(Stateful):
         two_groups: whether it is for two groups only, so that a world with more is refused.
         kept: names of attributes that later steps depend on, tensors or plain containers. Attributes that
             have a `state_dict`, such as `SeedStreams`, are kept without being named.
-        values: of this time step for measures, by the names of `metrics.WORLD_DATA`; shapes (E, ...).
+        values: of this time step for measures, by the names of `metrics.APPLICANTS_DATA`; shapes (E, ...).
 
     Raises:
         FairAllError: where the data do not allow such a world.

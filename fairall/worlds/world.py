@@ -129,7 +129,7 @@ class World(Stateful):
         return p
 
     def observed(self) -> dict[str, Tensor]:
-        """Values of this time step for measures, shapes (E, ...), by the names of `metrics.WORLD_DATA`."""
+        """Values of this time step for measures, shapes (E, ...), by name in `metrics.APPLICANTS_DATA`."""
         return {name: values for part in self._chain for name, values in part.observed().items()}
 
     def summary(self, utility: np.ndarray) -> dict[str, np.ndarray]:

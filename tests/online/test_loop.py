@@ -14,7 +14,7 @@ from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.display.progress import Display
 from fairall.errors import FairAllError
-from fairall.measuring.summary import measure_table
+from fairall.measuring.summary import series_of, table_of
 from fairall.models.learner import Learner
 from fairall.online.evaluation import Evaluator
 from fairall.online.history import History, Records
@@ -155,15 +155,15 @@ def test_a_counterfactual_is_of_the_other_group_by_the_same_random_numbers(
     history = lived(drawn, synthetic, 40)
     other = history.recorded().applicants["counterfactually_accepted"]
     assert ((history.accepted >= other) | (history.s < 0)).all()
+    end = table_of(series_of(history.recorded(), 0.4), [0, 1]).query("time_step == 40")
     # By common random numbers as many flip as the propensities differ: no more.
-    end = measure_table(history.recorded(), [0, 1], cost=0.4).query("time_step == 40")
     assert end["effective_cfu"].mean() == pytest.approx(end["cfu"].mean(), abs=0.03)
     # Exploration is of counterfactuals too.
     explored = lived(coin(0.0), synthetic, 4, stuck(1, 0.5)).steps.read()
     assert explored["accepted"][1].any()
     assert torch.equal(explored["accepted"], explored["counterfactually_accepted"])
     # Without counterfactuals their measures are empty.
-    table = measure_table(lived(coin(0.5), credit, 2).recorded(), [0, 1], cost=0.5)
+    table = table_of(series_of(lived(coin(0.5), credit, 2).recorded(), 0.5), [0, 1])
     names = ["cfu", "ground_truth_utility", "effective_cfu", "effective_ground_truth_utility"]
     assert table[names].isna().all(axis=None)
 
@@ -227,7 +227,7 @@ def test_effective_measures_count_what_is_decided_at_first_or_again(
         "label": history.label * taken,
     }.items():
         assert torch.equal(torch.stack([vars(decided)[name] for decided in learner.seen]), values)
-    end = measure_table(history.recorded(), [0, 1], cost=0.4).query("time_step == 5")
+    end = table_of(series_of(history.recorded(), 0.4), [0, 1]).query("time_step == 5")
     for name, label in {"utility": history.label, "ground_truth_utility": applicants["ground_truth"]}.items():
         expected = (counted * (label - 0.4)).mean((0, 2))
         assert end[f"effective_{name}"].to_numpy() == pytest.approx(expected.numpy(), abs=1e-6)

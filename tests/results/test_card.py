@@ -3,9 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
+import torch
+from torch import nan
 
 from fairall.config.choices import configuration_root, shown
 from fairall.data.credit import MALE, raw_applicants
@@ -83,16 +84,12 @@ def test_groups_are_those_of_the_data(folder: Path) -> None:
 
 
 # Acceptance rates of two seeds in two time steps, of which the second has diverged.
-RATES = pd.DataFrame(
-    {
-        "seed": [0, 0, 1, 1],
-        "time_step": [0, 1, 0, 1],
-        "utility": [0.1, 0.1, 0.1, np.nan],
-        "acceptance_rate": [np.nan, 0.5, np.nan, 0.0],
-        "acceptance_rate_advantaged": [np.nan, 0.25, np.nan, 0.0],
-        "acceptance_rate_disadvantaged": np.nan,
-    }
-)
+RATES = {
+    "utility": torch.tensor([[0.1, 0.1], [0.1, nan]]),
+    "acceptance_rate": torch.tensor([[nan, nan], [0.5, 0.0]]),
+    "acceptance_rate_advantaged": torch.tensor([[nan, nan], [0.25, 0.0]]),
+    "acceptance_rate_disadvantaged": torch.full((2, 2), nan),
+}
 
 
 def test_base_rates_where_only_the_accepted_have_labels() -> None:

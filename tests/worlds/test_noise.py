@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fairall.data.prepared import PreparedData
-from fairall.measuring.summary import measure_table
+from fairall.measuring.summary import series_of, table_of
 from fairall.metrics import STANDARD, registered
 from fairall.worlds.measures import effective_revealed_utility
 from tests.conftest import ComposeConfig
@@ -38,8 +38,8 @@ def test_learners_see_false_labels_and_measures_true_ones(
 
     static = lived(compose_config("dataset=fico"), fico, 20)[1]
     measures = *STANDARD, registered(effective_revealed_utility)
-    table = measure_table(history.recorded(), [0, 1], 0.4, measures)
-    of_static = measure_table(static.recorded(), [0, 1], 0.4)
+    table = table_of(series_of(history.recorded(), 0.4, measures), [0, 1])
+    of_static = table_of(series_of(static.recorded(), 0.4), [0, 1])
     pd.testing.assert_frame_equal(table[of_static.columns], of_static)
     last = table[table.time_step == 20]["effective_revealed_utility"].to_numpy()
     assert last == pytest.approx((accepted * (revealed - 0.4)).mean((0, 2)).numpy(), abs=1e-6)
