@@ -135,7 +135,7 @@ class Decided:
 
     @classmethod
     def reveal(
-        cls, people: People, propensity: Tensor, accepted: Tensor, weight: Tensor | None = None
+        cls, people: People | Decided, propensity: Tensor, accepted: Tensor, weight: Tensor | None = None
     ) -> Decided:
         """Applicants with the labels that the decisions `accepted` reveal; all shapes (E, B)."""
         revealed = torch.where(accepted, people.label, torch.zeros_like(people.label))

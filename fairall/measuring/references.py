@@ -144,6 +144,6 @@ def _by_oracle(
         wanted = uniform < policy.accepted(score, group)
         if world.capacity is None:
             return wanted
-        return wanted & world.capacity.finds_place(group, value(score, group), s, wants, value(others, s))
+        return wanted & world.capacity.finds_place(value(score, group), wants, value(others, s))
 
     return [accepted(*of_people) for of_people in scored]

@@ -68,7 +68,7 @@ class OnlineLearning(Stateful):
         learner = self.process.learner
 
         def measured() -> dict[str, Tensor]:
-            return self.evaluation.of(world.evaluated(people)).measure(learner)
+            return self.evaluation.of(world.evaluated(people, world.time_step)).measure(learner)
 
         if history.steps_done < 0:
             history.begin(measured())

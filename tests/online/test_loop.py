@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from fairall.config.compose import typed_config
 from fairall.config.schema import DecisionLuck, ExplorationConfig, ExplorationRule
 from fairall.data.load import load_dataset
 from fairall.data.people import Decided, Decisions, People
@@ -25,7 +26,6 @@ from fairall.online.loop import OnlineLearning
 from fairall.online.training import Training, initially_decided
 from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Checkpoint
-from fairall.worlds.part import WorldSetting
 from fairall.worlds.world import World
 from tests.conftest import (
     ComposeConfig,
@@ -64,8 +64,8 @@ def stuck(after: int, propensity: float) -> ExplorationConfig:
 
 def online(learner: Learner, data: PreparedData, n_seeds: int = 2, **guards: Any) -> OnlineLearning:
     seeds = [*range(n_seeds)]
-    fixed = guards.get("luck") is DecisionLuck.fixed
-    world = World(WorldSetting(data, seeds, applicants=64, time_steps=100, fixed_luck=fixed))
+    luck = guards.get("luck", DecisionLuck.fresh)
+    world = World(typed_config(f"protocol.decision_luck={luck.name}"), data, seeds)
     return OnlineLearning(learner, world, Evaluator(data.test, 0.5, seeds), seeds, **guards)
 
 
@@ -166,7 +166,7 @@ def test_the_warm_up_is_of_the_first_of_the_pool_and_every_epoch_and_step_is_tak
     assert (decided.accepted == accepted).all()
     assert (decided.label == credit.pool.label[:128] * accepted).all()
     learner.setting = Setting.of(credit.schema, config)
-    training = Training(learner, policy, config, World.of(config, credit, learner.setting.seeds))
+    training = Training(learner, policy, config, World(config, credit, learner.setting.seeds))
     checkpoint = Checkpoint(tmp_path / "checkpoint.pt", "none", seconds=float("inf"))
     training.run(checkpoint, no_cache(), Display(progress_only=True))
     assert (learner.epochs, len(learner.seen)) == (3, config.schedule.time_steps)

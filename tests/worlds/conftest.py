@@ -53,7 +53,7 @@ def built(
 def online(learner: Learner, config: Config, data: PreparedData, seeds: list[int]) -> OnlineLearning:
     """The loop in the world of a configuration, evaluated on few people, to be quick."""
     evaluation = Evaluator(data.test.rows(torch.arange(50)), 0.4, seeds)
-    return OnlineLearning(learner, World.of(config, data, seeds), evaluation, seeds, keep_propensity=True)
+    return OnlineLearning(learner, World(config, data, seeds), evaluation, seeds, keep_propensity=True)
 
 
 def lived(config: Config, data: PreparedData, time_steps: int) -> tuple[list[Any], History]:

@@ -26,7 +26,6 @@ COST = 0.4
 PARTS = {
     "lottery": ["world.capacity.share=0.3"],
     "top": ["world.capacity.share=0.52", "world.capacity.rule=top"],
-    "quotas": ["world.capacity.number=20", "world.capacity.quotas={advantaged: 0.4, disadvantaged: 0.5}"],
     "delay": ["world.delay.steps=10"],
     "geometric": ["world.delay.mean=5"],
     "censored": ["world.delay.censored=0.4"],
@@ -87,7 +86,7 @@ def test_weighted_sums_are_those_of_all_applicants(
 def test_a_world_without_parts_hands_everything_through(
     synthetic: PreparedData, compose_config: ComposeConfig
 ) -> None:
-    world = World.of(compose_config("dataset=synthetic"), synthetic, [0, 1])
+    world = World(compose_config("dataset=synthetic"), synthetic, [0, 1])
     assert (world.parts, world.measures, world.moves, world.capacity) == ({}, (), False, None)
     people = world.next()
     still = synthetic.applicants(64, [0, 1]).next()
@@ -223,7 +222,7 @@ def test_a_part_of_ones_own_acts_after_the_others_and_is_resumed(fico: PreparedD
 def test_a_wrong_part_of_ones_own_is_refused(word: str, said: str, fico: PreparedData) -> None:
     with pytest.raises(FairAllError) as refused:  # noqa: PT012
         config = checked(composed("dataset=fico", word))
-        World.of(config, fico, [0])
+        World(config, fico, [0])
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
 
