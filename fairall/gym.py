@@ -151,7 +151,7 @@ class LendingVector(VectorEnv[np.ndarray, Any, np.ndarray]):
         if np.ndim(given) == 0:
             first = whole_number("seed", given)
             given = range(first, first + self.num_envs)
-        require(len(given) == self.num_envs, "seed", given, f"{self.num_envs} numbers")
+        require(len(given) == self.num_envs, "len(seed)", len(given), str(self.num_envs))
         seeds = []
         for single, one in zip(self.singles, given, strict=True):
             known = None if one is None else whole_number("seed", one)
@@ -162,15 +162,8 @@ class LendingVector(VectorEnv[np.ndarray, Any, np.ndarray]):
         # Rewards come with decisions.
         self.at_once = not self.world.changes("admit", "revealed", "due")
         self.luck = SeedStreams(seeds, "decision luck" if self.world.setting.fixed_luck else "decisions")
-        self._next()
+        self.position = self.config.schedule.applicants
         return self._seen()
-
-    def _next(self) -> None:
-        """Begin the next time step."""
-        self.people, self.position = self.world.next(), 0
-        self.probability = torch.zeros_like(self.people.s)
-        luck = self.luck.copy() if self.world.setting.fixed_luck else self.luck
-        self.uniform = luck.uniform(len(self.people))
 
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Decide on the next applicant of each seed, or on all of the time step.
@@ -203,8 +196,6 @@ class LendingVector(VectorEnv[np.ndarray, Any, np.ndarray]):
             if self.truths:
                 told["utility"] = (taken.accepted * gain).mean(-1).numpy()
             self.over = self.world.time_step == self.config.schedule.time_steps
-            if not self.over:
-                self._next()
         observation, info = self._seen()
         return observation, (reward / self.at_a_step).numpy(), never, never | self.over, info | told
 
@@ -231,11 +222,20 @@ class LendingVector(VectorEnv[np.ndarray, Any, np.ndarray]):
 
     def _seen(self) -> Seen:
         """The applicants to decide on, (E, ...), after the last time step the last ones, and their `info`."""
-        people, world = self.people, self.world
-        rows: Any = slice(None) if self.batch else min(self.position, len(people) - 1)
+        world = self.world
+        n = self.config.schedule.applicants
+        if self.position == n and not self.over:
+            self.people = world.next()
+            self.position = 0
+            self.probability = torch.zeros_like(self.people.s)
+            luck = self.luck.copy() if world.setting.fixed_luck else self.luck
+            self.uniform = luck.uniform(n)
+        people = self.people
+        rows: Any = slice(None) if self.batch else min(self.position, n - 1)
         x, s, label = (of[:, rows].numpy() for of in (people.x, people.s, people.label))
         info = {"groups": s, "time_step": world.time_step, "seed": np.array(world.setting.seeds)}
-        info |= {"labels": label} if self.truths else {}
+        if self.truths:
+            info["labels"] = label
         return np.concatenate([x, s[..., None]], axis=-1), info
 
 

@@ -219,11 +219,12 @@ def top(pi: Tensor, places: int, rank: Tensor) -> Tensor:
         # P(so many places are taken), C or more last.
         taken = torch.zeros(len(pi), places + 1, dtype=torch.float64)
         taken[:, 0] = 1.0
+        fewer = taken[:, :-1]  # the same memory
         chances = []
         for own in p.T:
-            chances.append(taken[:, :-1].sum(1))
-            moved = taken[:, :-1] * own.unsqueeze(1)
-            taken[:, :-1] -= moved
+            chances.append(fewer.sum(1))
+            moved = fewer * own.unsqueeze(1)
+            fewer -= moved
             taken[:, 1:] += moved
         free = torch.stack(chances, dim=1)
     share = (pi * free.gather(1, order.argsort(dim=1))).clamp(0.0, 1.0)
