@@ -1,7 +1,6 @@
 """Delay: when a learner gets which decisions, and with which propensities."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -11,23 +10,24 @@ from tests.conftest import succeeded
 from tests.worlds.conftest import built, often, sampled
 
 
-def come(own: Any, n: int = 30) -> list[tuple[Decided, list[Decided]]]:
-    """The decisions of each time step, half of them acceptances, and those that come at it."""
-    steps = []
-    for time_step in range(1, own.setting.time_steps + 1):
-        accepted = torch.rand(2, n) < 0.5
-        one = Decided.reveal(sampled(n, 2), torch.full((2, n), 0.5 / time_step), accepted)
-        steps.append((one, own.due([one], time_step)))
-    return steps
-
-
 @pytest.mark.parametrize("word", ["steps=4", "mean=3"])
-def test_what_was_decided_comes_at_its_time_step_the_oldest_first(word: str) -> None:
-    own = built("delay", word, seeds=[0, 1], steps=40)
-    steps = come(own)
-    for time_step, (_, due) in enumerate(steps, start=1):
-        expected = [steps[t][0] for t, arrival in enumerate(own.arrivals) if arrival == time_step]
-        torch.testing.assert_close([*map(vars, due)], [*map(vars, expected)], rtol=0, atol=0)
+def test_decisions_come_at_their_time_the_oldest_first_with_the_weights_of_what_is_known(word: str) -> None:
+    own = built("delay", word, "censored=0.3", seeds=[0, 1], steps=200)
+    decided, lost = [], []
+    for time_step in range(1, 201):
+        people = sampled(30, 2)
+        accepted = torch.rand(2, 30) < 0.5
+        decided.append(Decided.reveal(people, torch.full((2, 30), 0.5 / time_step), accepted))
+        due = own.due(decided[-1:], time_step)
+        before = [one for one, arrival in zip(decided, own.arrivals, strict=False) if arrival == time_step]
+        for one, after in zip(before, due, strict=True):
+            torch.testing.assert_close(after.propensity, 0.7 * one.propensity)
+            assert not (after.accepted & ~one.accepted).any()
+            assert torch.equal(after.label, one.label * after.accepted)
+            lost.append(~after.accepted[one.accepted])
+    assert often(torch.cat(lost), 0.3)
+    assert own.values["censored"].any()
+    assert not (own.values["censored"] & ~accepted).any()
 
 
 def test_a_delay_is_constant_or_geometric() -> None:
@@ -39,18 +39,6 @@ def test_a_delay_is_constant_or_geometric() -> None:
     assert (steps == 4).all()
     for k in range(9):
         assert often(mean == k, 0.25 * 0.75**k)
-
-
-def test_censored_people_count_as_rejected_and_the_weights_know_it() -> None:
-    own = built("delay", "censored=0.3", seeds=[0, 1], steps=200)
-    lost = []
-    for before, (after,) in come(own):
-        assert not (after.accepted & ~before.accepted).any()
-        torch.testing.assert_close(after.propensity, 0.7 * before.propensity)
-        assert torch.equal(after.label, before.label * after.accepted)
-        lost.append(~after.accepted[before.accepted])
-    assert often(torch.cat(lost), 0.3)
-    assert torch.equal(own.values["censored"], before.accepted & ~after.accepted)
 
 
 @pytest.mark.parametrize("word", ["steps=3", "mean=2", "mean=40", "censored=0.5", "steps=20", "mean=1e6"])
