@@ -64,11 +64,11 @@ def test_gymnasium_has_nothing_to_say(batch: bool, action: str, world: dict[str,
     [("greedy", AT_ONCE), ("fairall_I_II", AT_ONCE), ("greedy", LATE), ("fairall_I_II", FEW)],
 )
 def test_our_methods_earn_what_a_run_says(model: str, world: dict[str, Any], tmp_path: Path) -> None:
-    words = SMALL | {"world": world, "seeds": 2, "seed": 5}
-    of_run: dict[str, Any] = words | {"model": model, "evaluation": {"window": [1, 3]}}
-    result = run(**of_run, outputs_dir=tmp_path, tracking={"enabled": False})
+    words = SMALL | {"world": world, "seeds": 2, "seed": 5, "evaluation": {"window": [1, 3]}}
+    result = run(f"model={model}", **words, outputs_dir=tmp_path, tracking={"enabled": False})
     said = pytest.approx(result.values("effective_utility").tolist(), abs=1e-7)
-    process, environment = gym.warmed_up_process(**of_run), made_vector(batch=True, truths=True, **words)
+    process = gym.warmed_up_process(f"model={model}", **words)
+    environment = made_vector(batch=True, truths=True, **words)
     seen, _ = environment.reset(seed=5)
     earned = []
     for _ in range(3):

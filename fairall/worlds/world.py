@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from torch import Tensor
@@ -13,9 +14,10 @@ from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
 from fairall.metrics import Measure, registered
 from fairall.storage.checkpoint import Stateful
-from fairall.worlds.capacity import Capacity
-from fairall.worlds.measures import adaptation_time, regret
 from fairall.worlds.part import Part, WorldSetting
+
+if TYPE_CHECKING:  # a world without it needs no code of it
+    from fairall.worlds.capacity import Capacity
 
 
 class World(Stateful):
@@ -59,6 +61,8 @@ class World(Stateful):
     @property
     def capacity(self) -> Capacity | None:
         """The part that limits acceptances, if there is one."""
+        from fairall.worlds.capacity import Capacity
+
         return next((part for part in self._chain if isinstance(part, Capacity)), None)
 
     @property
@@ -80,6 +84,8 @@ class World(Stateful):
     @property
     def measures(self) -> tuple[Measure, ...]:
         """Measures that runs in this world report besides the standard ones."""
+        from fairall.worlds.measures import regret
+
         functions = [function for part in self._chain for function in (regret, *part.measures)]
         return tuple(map(registered, dict.fromkeys(functions)))
 
@@ -131,6 +137,8 @@ class World(Stateful):
 
     def summary(self, utility: np.ndarray) -> dict[str, np.ndarray]:
         """`adaptation_time` after a shift, shape (E,), given the utility at time steps 0..T, (T + 1, E)."""
+        from fairall.worlds.measures import adaptation_time
+
         for part in self._chain:
             if part.shift is not None:
                 return {"adaptation_time": adaptation_time(utility, part.shift)}

@@ -52,7 +52,7 @@ def test_inclusion_of_many_is_exact_and_of_the_policy_s_seeds_alone(rule: str) -
     found = RULES[rule](pi, 600)
     for own, of_seed in zip(pi[:2].numpy(), found, strict=False):
         # P(number of wanted people = 0..n)
-        wanted = functools.reduce(lambda p, one: np.convolve(p, [1.0 - one, one]), own, np.ones(1))
+        wanted = functools.reduce(np.convolve, np.stack([1.0 - own, own], 1))
         assert of_seed.sum().item() == pytest.approx(wanted @ np.minimum(np.arange(n + 1), 600), rel=1e-9)
     assert torch.equal(RULES[rule](pi[:1], 600)[0], found[0])
 
