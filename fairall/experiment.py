@@ -66,7 +66,7 @@ def job(composed: DictConfig, people: Callable[[Dataset, Config], PreparedData] 
     source = dataset(config.dataset)
     data = people(source, config)
     setting = Setting.of(data.schema, config)
-    world = World.of(config, data, setting.seeds)
+    world = World(config, data, setting.seeds)
     further, keys = config.evaluation.measures, getattr(data.pool_table.sensitive, "keys", None)
     measures = (*load_measures(further, keys, by_replicate=config.splits > 1), *world.measures)
     possible = [quantity.name for quantity in summaries(measures)]

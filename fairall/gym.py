@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import torch
 
-from fairall.config.checks import whole_number
+from fairall.config.checks import require, whole_number
 from fairall.config.compose import checked, compose_config
 from fairall.data.amounts import Amounts, costs
 from fairall.data.dataset import dataset
 from fairall.data.features import Kind
 from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import FURTHEST
-from fairall.errors import FairAllError, needing
+from fairall.errors import needing
 from fairall.experiment import job, prepare, warmed_up
 from fairall.metrics import worth
 from fairall.online.process import Process
 from fairall.runtime.randomness import SeedStreams
 from fairall.tables.features import LARGEST_COUNT
 from fairall.tables.groups import sides
-from fairall.worlds.part import Part
 from fairall.worlds.world import World
 
 with needing("gymnasium", "fairall.gym"):
@@ -33,7 +31,6 @@ with needing("gymnasium", "fairall.gym"):
     from gymnasium.vector.utils import batch_space
 
 ACTIONS = ("decision", "probability")
-CHANGES = attrgetter("admit", "revealed", "due")  # methods of `Part`
 # Smallest and largest value, as methods see them, of features without codes (`Scaler`).
 ENDS = {Kind.REAL: (-FURTHEST, FURTHEST), Kind.COUNT: (0.0, LARGEST_COUNT)}
 Seen = tuple[np.ndarray, dict[str, Any]]
@@ -58,12 +55,7 @@ class Lending(gymnasium.Env[np.ndarray, Any]):
     `reset(seed=k)` has the applicants of seed k of a run; without a seed they are others each time.
 
     Args:
-        words: of a run, as on the command line: `["world.delay.steps=3"]`.
-        batch: whether an action decides on all applicants of a time step: `MultiBinary`, not `Discrete`.
-        action: `decision`, or `probability` for π as a `Box`, by which the environment draws the decision.
-        truths: whether `info` has labels.
-        render_mode: None, since there is nothing to see.
-        values: words as Python values by key: `dataset="credit"`, `schedule={"time_steps": 50}`.
+        words: keywords of `LendingVector` but `num_envs`.
 
     Raises:
         FairAllError: where a value is impossible or the data are missing.
@@ -71,17 +63,8 @@ class Lending(gymnasium.Env[np.ndarray, Any]):
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012  as Gymnasium declares it
 
-    def __init__(
-        self,
-        *,
-        words: Sequence[str] = (),
-        batch: bool = False,
-        action: str = "decision",
-        truths: bool = False,
-        render_mode: None = None,
-        **values: Any,
-    ) -> None:
-        self.simulation = LendingVector(words=words, batch=batch, action=action, truths=truths, **values)
+    def __init__(self, **words: Any) -> None:
+        self.simulation = LendingVector(1, **words)
         self.simulation.singles = [self]  # so that seeds set this `np_random`, as Gymnasium has it
         self.observation_space = self.simulation.single_observation_space
         self.action_space = self.simulation.single_action_space
@@ -92,8 +75,7 @@ class Lending(gymnasium.Env[np.ndarray, Any]):
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Decide; raises FairAllError for an action that is no decision or probability."""
-        observation, reward, _, over, info = _first(self.simulation.step(action))
-        return observation, float(reward), False, bool(over), info
+        return _first(self.simulation.step(action))
 
 
 class LendingVector(VectorEnv[np.ndarray, Any, np.ndarray]):
@@ -105,12 +87,12 @@ class LendingVector(VectorEnv[np.ndarray, Any, np.ndarray]):
 
     Args:
         num_envs: E.
-        words: this and the others as of `Lending`.
-        batch: whether an action decides on all applicants of a time step.
-        action: `decision` or `probability`.
+        words: of a run, as on the command line: `["world.delay.steps=3"]`.
+        batch: whether an action decides on all applicants of a time step: `MultiBinary`, not `Discrete`.
+        action: `decision`, or `probability` for π as a `Box`, by which the environment draws the decision.
         truths: whether `info` has labels.
-        render_mode: None.
-        values: words as Python values by key.
+        render_mode: None, since there is nothing to see.
+        values: words as Python values by key: `dataset="credit"`, `schedule={"time_steps": 50}`.
 
     Attributes:
         config: of the run.
@@ -135,16 +117,13 @@ class LendingVector(VectorEnv[np.ndarray, Any, np.ndarray]):
         render_mode: None = None,
         **values: Any,
     ) -> None:
-        if not isinstance(words, list | tuple):
-            raise FairAllError(f"words={words!r}: give a list of words")
-        if action not in ACTIONS:
-            raise FairAllError(f"action={action!r}: one of {', '.join(ACTIONS)}")
+        require(isinstance(words, list | tuple), "words", words, "a list of words")
+        require(action in ACTIONS, "action", action, " or ".join(ACTIONS))
         self.batch, self.draws, self.truths = batch, action == "probability", truths
         composed = compose_config(*words, **values)
         composed.evaluation.window = [0, composed.schedule.time_steps]  # nothing is averaged over it here
         self.config = config = checked(composed)
-        if config.splits > 1:
-            raise FairAllError(f"splits={config.splits}: an environment has one split of the people")
+        require(config.splits == 1, "splits", config.splits, "1 in an environment")
         self.data = data = prepare(dataset(config.dataset), config)
         self.amounts = Amounts.of(data.schema, config.amounts)
         n, groups = config.schedule.applicants, sides(data.schema.n_groups)
@@ -152,20 +131,15 @@ class LendingVector(VectorEnv[np.ndarray, Any, np.ndarray]):
         self.at_a_step = n if batch else 1
         values_of = [*(feature.codes or ENDS[feature.kind] for feature in data.schema), groups]
         seen = spaces.Box(*(np.array([*map(end, values_of)], dtype=np.float32) for end in (min, max)))
-        known = spaces.MultiBinary(n) if batch else spaces.Discrete(2)
-        chosen = spaces.Box(0.0, 1.0, (self.at_a_step,), np.float32) if self.draws else known
         self.single_observation_space = batch_space(seen, n) if batch else seen
-        self.single_action_space = chosen
+        self.single_action_space = spaces.MultiBinary(n) if batch else spaces.Discrete(2)
+        if self.draws:
+            self.single_action_space = spaces.Box(0.0, 1.0, (self.at_a_step,), np.float32)
         self.num_envs = whole_number("num_envs", num_envs, 1)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self.action_space = batch_space(chosen, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.singles = [gymnasium.Env[Any, Any]() for _ in range(self.num_envs)]
         self.over = False
-
-    @property
-    def simulation(self) -> LendingVector:
-        """This environment, as `Lending` has one."""
-        return self
 
     def reset(self, *, seed: int | Sequence[int | None] | None = None, options: Any = None) -> Seen:
         """Begin an episode of each seed, with the applicants that a run with these seeds has.
@@ -174,30 +148,22 @@ class LendingVector(VectorEnv[np.ndarray, Any, np.ndarray]):
             FairAllError: where there are not E seeds, or one is no whole number of at least 0.
         """
         given: Any = [None] * self.num_envs if seed is None else seed
-        try:
-            seeds = [*given]
-        except TypeError:
+        if np.ndim(given) == 0:
             first = whole_number("seed", given)
-            seeds = [*range(first, first + self.num_envs)]
-        seeds = [one if one is None else whole_number("seed", one) for one in seeds]
-        if len(seeds) != self.num_envs:
-            raise FairAllError(f"seed: {len(seeds)} seeds for {self.num_envs} environments")
-        for position, single in enumerate(self.singles):
-            gymnasium.Env.reset(single, seed=seeds[position])
-            if seeds[position] is None:
-                seeds[position] = int(single.np_random.integers(2**31))
-        self.world, self.over = World.of(self.config, self.data, seeds), False
-        self.at_once = all(CHANGES(type(part)) == CHANGES(Part) for part in self.world.parts.values())
+            given = range(first, first + self.num_envs)
+        require(len(given) == self.num_envs, "len(seed)", len(given), str(self.num_envs))
+        seeds = []
+        for single, one in zip(self.singles, given, strict=True):
+            known = None if one is None else whole_number("seed", one)
+            gymnasium.Env.reset(single, seed=known)
+            seeds.append(int(single.np_random.integers(2**31)) if known is None else known)
+        self.over = False
+        self.world = World(self.config, self.data, seeds)
+        # Rewards come with decisions.
+        self.at_once = not self.world.changes("admit", "revealed", "due")
         self.luck = SeedStreams(seeds, "decision luck" if self.world.setting.fixed_luck else "decisions")
-        self._next()
+        self.position = self.config.schedule.applicants
         return self._seen()
-
-    def _next(self) -> None:
-        """Begin the next time step."""
-        self.people, self.position = self.world.next(), 0
-        self.probability = torch.zeros_like(self.people.s)
-        luck = self.luck.copy() if self.world.setting.fixed_luck else self.luck
-        self.uniform = luck.uniform(len(self.people))
 
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Decide on the next applicant of each seed, or on all of the time step.
@@ -212,22 +178,13 @@ class LendingVector(VectorEnv[np.ndarray, Any, np.ndarray]):
         never = np.zeros(self.num_envs, dtype=bool)
         if self.over:
             observation, info = self.reset()
-            return observation, np.zeros(self.num_envs), never, never.copy(), info
-        people, probability, wanted = self.people, self.probability, actions
+            return observation, np.zeros(self.num_envs), never, never, info
+        people = self.people
         now = slice(self.position, self.position + self.at_a_step)
-        if not (self.batch and isinstance(actions, Decisions)):
-            try:
-                chosen = torch.tensor(np.reshape(actions, probability[:, now].shape), dtype=torch.float32)
-                if not ((chosen >= 0) & (chosen <= 1) & (self.draws | (chosen == chosen.round()))).all():
-                    raise ValueError
-            except (TypeError, ValueError) as error:
-                possible = "from 0 to 1" if self.draws else "0 or 1"
-                raise FairAllError(f"action {actions}: {possible} is possible") from error
-            probability[:, now] = chosen
-            accepted = self.uniform < probability
-            wanted = Decisions(probability, accepted, margin=probability, uniform=self.uniform)
-        gain, told = self._worth(people), dict[str, Any]()
+        wanted = actions if isinstance(actions, Decisions) else self._wanted(actions, now)
+        gain = self._worth(people)
         reward = (wanted.accepted * gain * self.at_once)[:, now].sum(-1)
+        told: dict[str, Any] = {}
         self.position = now.stop
         if self.position == len(people):
             taken = self.world.admit(people, wanted)
@@ -239,10 +196,25 @@ class LendingVector(VectorEnv[np.ndarray, Any, np.ndarray]):
             if self.truths:
                 told["utility"] = (taken.accepted * gain).mean(-1).numpy()
             self.over = self.world.time_step == self.config.schedule.time_steps
-            if not self.over:
-                self._next()
         observation, info = self._seen()
         return observation, (reward / self.at_a_step).numpy(), never, never | self.over, info | told
+
+    def _wanted(self, actions: Any, now: slice) -> Decisions:
+        """The decisions on all applicants of the time step so far, with those of `actions` on the next.
+
+        Raises:
+            FairAllError: for an action that is no decision or probability.
+        """
+        probability = self.probability
+        try:
+            chosen = torch.tensor(np.reshape(actions, probability[:, now].shape), dtype=torch.float32)
+        except (TypeError, ValueError):
+            chosen = torch.tensor(torch.nan)
+        possible = chosen.clamp(0, 1) if self.draws else (chosen > 0).float()
+        require(torch.equal(chosen, possible), "action", actions, "from 0 to 1" if self.draws else "0 or 1")
+        probability[:, now] = chosen
+        accepted = self.uniform < probability
+        return Decisions(probability, accepted, margin=probability, uniform=self.uniform)
 
     def _worth(self, people: People | Decided) -> torch.Tensor:
         """What accepting each person brings, shape (E, B), float64."""
@@ -250,11 +222,20 @@ class LendingVector(VectorEnv[np.ndarray, Any, np.ndarray]):
 
     def _seen(self) -> Seen:
         """The applicants to decide on, (E, ...), after the last time step the last ones, and their `info`."""
-        people, world = self.people, self.world
-        rows: Any = slice(None) if self.batch else min(self.position, len(people) - 1)
+        world = self.world
+        n = self.config.schedule.applicants
+        if self.position == n and not self.over:
+            self.people = world.next()
+            self.position = 0
+            self.probability = torch.zeros_like(self.people.s)
+            luck = self.luck.copy() if world.setting.fixed_luck else self.luck
+            self.uniform = luck.uniform(n)
+        people = self.people
+        rows: Any = slice(None) if self.batch else min(self.position, n - 1)
         x, s, label = (of[:, rows].numpy() for of in (people.x, people.s, people.label))
         info = {"groups": s, "time_step": world.time_step, "seed": np.array(world.setting.seeds)}
-        info |= {"labels": label} if self.truths else {}
+        if self.truths:
+            info["labels"] = label
         return np.concatenate([x, s[..., None]], axis=-1), info
 
 
@@ -293,7 +274,9 @@ def _first(of_seeds: Any) -> Any:
         return {name: _first(of) for name, of in of_seeds.items()}
     if isinstance(of_seeds, tuple):
         return tuple(map(_first, of_seeds))
-    return of_seeds[0] if isinstance(of_seeds, np.ndarray) else of_seeds
+    if not isinstance(of_seeds, np.ndarray):
+        return of_seeds
+    return of_seeds[0] if of_seeds.ndim > 1 else of_seeds[0].item()
 
 
 gymnasium.register(

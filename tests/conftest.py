@@ -202,7 +202,7 @@ def assert_same_history(a: History, b: History) -> None:
 def training_by(learner: Learner, config: Config, data: PreparedData) -> Training:
     """The run of a learner of one's own, or of one that was made for this configuration."""
     learner.setting = Setting.of(data.schema, config)
-    world = World.of(config, data, learner.setting.seeds)
+    world = World(config, data, learner.setting.seeds)
     return Training(learner, config.initial_policy.build(), config, world)
 
 

@@ -350,7 +350,6 @@ def test_weights_of_groups_are_learnt(tmp_path: Path) -> None:
         "model=greedy world=noise world.noise.advantaged.positive=0.1",
         "model=greedy world=drift world.drift.label.advantaged=0.1",
         "model=greedy world=feedback",
-        "model=greedy world=capacity world.capacity.quotas={advantaged:0.5,disadvantaged:0.5}",
     ],
 )
 def test_what_needs_two_groups_says_so(words: str) -> None:

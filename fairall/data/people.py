@@ -135,10 +135,10 @@ class Decided:
 
     @classmethod
     def reveal(
-        cls, people: People, propensity: Tensor, accepted: Tensor, weight: Tensor | None = None
+        cls, people: People | Decided, propensity: Tensor, accepted: Tensor, weight: Tensor | None = None
     ) -> Decided:
         """Applicants with the labels that the decisions `accepted` reveal; all shapes (E, B)."""
-        revealed = torch.where(accepted, people.label, torch.zeros_like(people.label))
+        revealed = torch.where(accepted, people.label, 0.0)
         return cls(people.x, people.s, propensity, accepted, revealed, weight=weight)
 
     def minibatches(self, n_batches: int, streams: SeedStreams) -> list[Decided]:

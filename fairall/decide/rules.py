@@ -81,8 +81,6 @@ class Rule:
         rank = ranks(*(torch.from_numpy(np.asarray(key, dtype=float))[None] for key in keys))[0].numpy()
         order = np.lexsort((-lot, -rank))
         accepted[order[np.cumsum(accepted[order]) > places]] = False
-        if self.draw is None:
-            return accepted, _shared(propensity, rank, places)
         one_table = torch.from_numpy(propensity)[None], places, torch.from_numpy(rank)[None]
         return accepted, top(*one_table)[0].numpy()
 
@@ -113,11 +111,3 @@ class Rule:
             f"{told}; of these at most {self.n_places(n)}, in the order of log odds less the policy's own "
             f"threshold, equal ones by lot with seed {self._seed}"
         )
-
-
-def _shared(propensity: np.ndarray, rank: np.ndarray, places: int) -> np.ndarray:
-    """Propensities (N,) of people who are accepted with 0 or 1 and have places by rank, equal ones by lot."""
-    _, inverse, size = np.unique(-rank, return_inverse=True, return_counts=True)
-    before = np.cumsum(size) - size
-    share = np.clip((places - before) / size, 0.0, 1.0)
-    return propensity * share[inverse]

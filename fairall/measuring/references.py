@@ -69,9 +69,9 @@ def _recorded(policy: Oracle | Constant, training: Training) -> Recorded:
     def measure() -> None:
         """Measure on the evaluation people, with parity for the training people of the time step."""
         if isinstance(policy, Oracle) and policy.bound is not None and world.moves:
-            train = world.evaluated(training.data.train)
+            train = world.evaluated(training.data.train, world.time_step)
             policy.choose_thresholds(train, score(policy, train.x, train.s))
-        of_step = evaluation.of(world.evaluated(evaluation.people))
+        of_step = evaluation.of(world.evaluated(evaluation.people, world.time_step))
         measured.append(of_step.measure_by(lambda x, s: propensity(x, s).to(x.dtype)))
 
     def propensity(x: Tensor, s: Tensor) -> Tensor:
@@ -98,8 +98,8 @@ def _recorded(policy: Oracle | Constant, training: Training) -> Recorded:
                 for one, (_, s) in zip(ordered, both, strict=True)
             ]
             accepted = [
-                wanted & world.capacity.finds_place(s, value, people.s, accepted[0], values[0])
-                for wanted, value, (_, s) in zip(accepted, values, both, strict=True)
+                wanted & world.capacity.finds_place(value, accepted[0], values[0])
+                for wanted, value in zip(accepted, values, strict=True)
             ]
         decided.append(dict(zip(DECISIONS[: len(both)], accepted, strict=False)))
     n_steps = training.process.taken.steps + 1  # people who do not move are measured once

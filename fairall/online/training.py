@@ -192,7 +192,9 @@ class Training(Stateful):
     def _measured(self) -> dict[str, Tensor]:
         """Measures of the policy on the evaluation people as the world has moved them, shapes (E,)."""
         evaluation = self.evaluation
-        return evaluation.of(self.world.evaluated(evaluation.people)).measure(self.learner)
+        return evaluation.of(self.world.evaluated(evaluation.people, self.world.time_step)).measure(
+            self.learner
+        )
 
 
 def progress_of(state: State | None) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import torch
@@ -13,14 +13,12 @@ from torch import Tensor
 from fairall.config.checks import (
     at_least,
     limited,
-    not_negative,
     number,
     positive_share,
     require,
 )
 from fairall.data.people import Decisions, People
 from fairall.errors import count
-from fairall.runtime.randomness import SeedStreams
 from fairall.worlds.measures import utility_per_place
 from fairall.worlds.part import Part, PartConfig, WorldSetting
 
@@ -34,14 +32,6 @@ PlacesRule = Enum("PlacesRule", ["lottery", "top"])
 
 
 @dataclass
-class QuotasConfig:
-    """Shares of the places that only a group can have; both or neither."""
-
-    advantaged: float | None = not_negative()
-    disadvantaged: float | None = not_negative()
-
-
-@dataclass
 class CapacityConfig(PartConfig):
     """Limit of the acceptances per time step, as a share of the applicants or a number; none by default."""
 
@@ -49,22 +39,12 @@ class CapacityConfig(PartConfig):
     share: float | None = positive_share()
     number: int | None = at_least(1)
     rule: PlacesRule = MISSING
-    quotas: QuotasConfig = field(default_factory=QuotasConfig)
 
     def validate(self) -> None:
-        """Raise FairAllError for two limits at once, and for quotas that do not fit."""
-        key = "world.capacity"
-        if self.number is not None:
-            allowed = f"null beside {key}.share={self.share}; for a number instead add {key}.share=null"
-            require(self.share is None, f"{key}.number", self.number, allowed)
-        shown = [*vars(self.quotas).values()]
-        quotas = [quota for quota in shown if quota is not None]
-        if not quotas:
-            return
-        key = f"{key}.quotas"
-        require(self.active, key, shown, "null without world.capacity.share or world.capacity.number")
-        require(len(quotas) == 2, key, shown, "given for both groups or for neither")
-        require(sum(quotas) <= 1 + ROUNDING, key, shown, "shares of the places, 1 in sum at most")
+        """Raise FairAllError for two limits at once."""
+        beside = f"null beside world.capacity.share={self.share}"
+        allowed = f"{beside}; for a number instead add world.capacity.share=null"
+        require(None in (self.share, self.number), "world.capacity.number", self.number, allowed)
 
 
 class Capacity(Part):
@@ -72,9 +52,8 @@ class Capacity(Part):
 
     The policy wants a person with probability π, independently of the others. With the rule `lottery` places
     are drawn among the people it wants. With `top` they go to the greatest π, of equal ones to the greatest
-    `Learner.margin`, and are drawn among people who are equal in both. With quotas each group has its places,
-    and the rule is for each group. The propensity of a decision is the probability of both, to be wanted and
-    to find a place, given π and margin of all applicants:
+    `Learner.margin`, and are drawn among people who are equal in both. The propensity of a decision is the
+    probability of both, to be wanted and to find a place, given π and margin of all applicants:
 
         lottery: π_i E[min(1, C / (1 + Σ_{j≠i} B_j))],    top: π_i P(Σ_{j before i} B_j < C),
 
@@ -92,6 +71,7 @@ class Capacity(Part):
 
     config_type = CapacityConfig
     two_groups = False
+    purpose = "places"
     kept = ("counts",)
     measures = (utility_per_place,)
     config: CapacityConfig
@@ -101,69 +81,47 @@ class Capacity(Part):
         key = "number" if config.share is None else "share"
         self.places = n_places(getattr(config, key), setting.applicants, f"world.capacity.{key}")
         self.values = {"places": torch.full((len(setting.seeds),), float(self.places))}
-        shares = config.quotas.disadvantaged, config.quotas.advantaged
-        # Places of each queue: of S = −1 and S = +1, where each group has its own, or of everybody.
-        by_group = [math.floor(share * self.places + ROUNDING) for share in shares if share is not None]
-        if by_group:
-            setting.data.schema.require_two_groups("world.capacity.quotas", "leave them out, or ")
-        self.queues = by_group or [self.places]
-        self.streams = SeedStreams(setting.seeds, "places")
-        self.lot = self.streams.uniform(setting.applicants) if setting.fixed_luck else None
+        self.by_rank = config.rule is PlacesRule.top  # which needs margins
         # Applicants to whom the policy gave at least `LEAST`, those of them whose propensity is now less, and
         # those who shared places with equal ones by lot.
         self.counts = torch.zeros(3, dtype=torch.long)
 
-    @property
-    def by_rank(self) -> bool:
-        """Whether decisions need margins."""
-        return self.config.rule is PlacesRule.top
-
     def admit(self, people: People, wanted: Decisions, time_step: int) -> Decisions:
         """The decisions for which there are places, with their inclusion probabilities."""
-        s = people.s
+        streams = self.streams.copy() if self.setting.fixed_luck else self.streams
+        lot = streams.uniform(len(people))
         pi = wanted.propensity
         wants = wanted.accepted
-        lot = self.streams.uniform(pi.shape[1]) if self.lot is None else self.lot
-        rank = other_rank = inclusion = torch.zeros_like(pi)
+        other = wanted.counterfactually_accepted
         if self.by_rank:
             rank, other_rank = ranks_of(wanted)
-        for queue, places in enumerate(self.queues):
-            rows = self._queue(s) == queue
-            # Others than the queue's have no part in it, nor in what equal people share.
-            own = torch.where(rows, pi, 0.0), places
-            share = top(*own, torch.where(rows, rank, -1)) if self.by_rank else lottery(*own)
-            inclusion = torch.where(rows, share, inclusion)
+            inclusion = top(pi, self.places, rank)
+        else:
+            rank = other_rank = torch.zeros_like(pi)
+            inclusion = lottery(pi, self.places)
         value = rank.double() + lot
         had = pi >= LEAST
         # Who has a place before all equal people and none after them shares it by lot.
-        first, last = (self.finds_place(s, rank + of, s, wants, rank) for of in (0.5, -0.5))
+        first, last = (self.finds_place(rank + of, wants, rank) for of in (0.5, -0.5))
         counted = [had, had & (inclusion < LEAST), wants & first & ~last]
         self.counts += torch.stack(counted).sum((1, 2))
-        accepted = wants & self.finds_place(s, value, s, wants, value)
-        other = wanted.counterfactually_accepted
+        accepted = wants & self.finds_place(value, wants, value)
         if other is not None:
-            other = other & self.finds_place(-s, other_rank.double() + lot, s, wants, value)
+            other = other & self.finds_place(other_rank.double() + lot, wants, value)
         return replace(wanted, propensity=inclusion, accepted=accepted, counterfactually_accepted=other)
 
     def notes(self, *, drawn: bool) -> list[str]:
         """A note where propensities are 0 and 1, and one where equal people have shared places."""
-        if not self.by_rank:
-            return []
-        notes = []
         shared = int(self.counts[2])
-        if not drawn:
-            notes.append(
-                "world.capacity.rule=top with a deterministic policy leaves nothing to chance but places "
-                "that equal people share: other propensities are 0 and 1, and weighting by 1/propensity "
-                "corrects for nothing"
-            )
-        if shared > 0:
-            notes.append(
-                f"world.capacity.rule=top: {count(shared, 'applicant')} of all seeds shared places "
-                "with others of equal acceptance probability and equal log odds above the threshold: who of "
-                "them was accepted was drawn, and propensities count that"
-            )
-        return notes
+        notes = {
+            "world.capacity.rule=top with a deterministic policy leaves nothing to chance but places "
+            "that equal people share: other propensities are 0 and 1, and weighting by 1/propensity "
+            "corrects for nothing": not drawn,
+            f"world.capacity.rule=top: {count(shared, 'applicant')} of all seeds shared places "
+            "with others of equal acceptance probability and equal log odds above the threshold: who of "
+            "them was accepted was drawn, and propensities count that": shared > 0,
+        }
+        return [note for note, holds in notes.items() if self.by_rank and holds]
 
     def warnings(self, *, drawn: bool) -> list[str]:
         """A warning if many applicants have almost no chance of a place; `notes` has the case of none."""
@@ -177,26 +135,18 @@ class Capacity(Part):
             " world.capacity.rule=lottery leaves everybody a chance"
         ]
 
-    def finds_place(
-        self, s: Tensor, value: Tensor, others_s: Tensor, wants: Tensor, others: Tensor
-    ) -> Tensor:
-        """Mask of the people of given s and value who find a place; all shapes (E, N).
+    def finds_place(self, value: Tensor, wants: Tensor, others: Tensor) -> Tensor:
+        """Mask of the people of a given value who find a place; all shapes (E, N).
 
         Places go to the greatest values, of equal ones by position. Rivals are the applicants at other
-        positions whom the policy `wants`, with `others_s` and values `others`, in the same queue.
+        positions whom the policy `wants`, with values `others`.
         """
-        queue = self._queue(s)
-        position = torch.arange(s.shape[1])
+        position = torch.arange(value.shape[1])
         mine = value.unsqueeze(2)
         rival = others.unsqueeze(1)
         before = (rival > mine) | ((rival == mine) & (position < position.unsqueeze(1)))
         before &= wants.unsqueeze(1) & (position != position.unsqueeze(1))
-        before &= self._queue(others_s).unsqueeze(1) == queue.unsqueeze(2)
-        return before.sum(2) < torch.tensor(self.queues)[queue]
-
-    def _queue(self, s: Tensor) -> Tensor:
-        """Number of the queue of each person, of the shape of s."""
-        return ((s > 0) & (len(self.queues) > 1)).long()
+        return before.sum(2) < self.places
 
 
 def n_places(limit: object, n: int, key: str) -> int:
@@ -212,7 +162,7 @@ def n_places(limit: object, n: int, key: str) -> int:
         FairAllError: where `limit` is neither, or less than one place.
     """
     allowed = "a whole number of at least 1, or a share above 0 and at most 1"
-    possible = limited(allowed, lambda equal: 0 < equal <= 1 or (equal > 0 and equal % 1 == 0))
+    possible = limited(allowed, lambda equal: equal > 0 and (equal <= 1 or equal % 1 == 0))
     equal = number(key, limit, possible)
     is_share = isinstance(equal, float) and equal <= 1
     places = math.floor(equal * n + ROUNDING) if is_share else int(equal)
@@ -250,7 +200,7 @@ def top(pi: Tensor, places: int, rank: Tensor) -> Tensor:
     Args:
         pi: of all people, shape (E, N); people of equal rank have the same.
         places: C.
-        rank: orders people, shape (E, N), from −1.
+        rank: orders people, shape (E, N), from 0.
 
     Returns:
         Shape (E, N). People of equal rank are exchangeable, so that each has the mean of what they would have
@@ -262,20 +212,25 @@ def top(pi: Tensor, places: int, rank: Tensor) -> Tensor:
         tensor([[0.3750, 0.2500, 0.0000, 0.3750]])
     """
     order = rank.argsort(dim=1, descending=True, stable=True)
-    # P(so many places are taken), C or more last.
-    taken = torch.zeros(len(pi), places + 1, dtype=torch.float64)
-    taken[:, 0] = 1.0
-    free = []
-    for p in pi.double().gather(1, order).T:
-        free.append(taken[:, :-1].sum(1))
-        moved = taken[:, :-1] * p.unsqueeze(1)
-        taken[:, :-1] -= moved
-        taken[:, 1:] += moved
-    in_order = torch.stack(free, dim=1)
-    share = (pi * torch.empty_like(in_order).scatter(1, order, in_order)).clamp(0.0, 1.0)
-    means = share.new_zeros(len(pi), int(rank.max()) + 2)
-    means = means.scatter_reduce(1, rank + 1, share, "mean", include_self=False)
-    return means.gather(1, rank + 1).to(pi.dtype)
+    p = pi.double().gather(1, order)
+    if ((p == 0.0) | (p == 1.0)).all():
+        free = (p.cumsum(1) - p < places).double()
+    else:
+        # P(so many places are taken), C or more last.
+        taken = torch.zeros(len(pi), places + 1, dtype=torch.float64)
+        taken[:, 0] = 1.0
+        fewer = taken[:, :-1]  # the same memory
+        chances = []
+        for own in p.T:
+            chances.append(fewer.sum(1))
+            moved = fewer * own.unsqueeze(1)
+            fewer -= moved
+            taken[:, 1:] += moved
+        free = torch.stack(chances, dim=1)
+    share = (pi * free.gather(1, order.argsort(dim=1))).clamp(0.0, 1.0)
+    means = share.new_zeros(len(pi), int(rank.max()) + 1)
+    means = means.scatter_reduce(1, rank, share, "mean", include_self=False)
+    return means.gather(1, rank).to(pi.dtype)
 
 
 def ranks(*keys: Tensor) -> Tensor:
@@ -296,10 +251,11 @@ def ranks_of(wanted: Decisions) -> tuple[Tensor, ...]:
 
     Everybody is equal in what is not known.
     """
-    none = torch.zeros_like(wanted.propensity)
-    pairs = (
-        (wanted.propensity, wanted.counterfactual_propensity),
-        (wanted.margin, wanted.counterfactual_margin),
+    keys = (
+        wanted.propensity,
+        wanted.counterfactual_propensity,
+        wanted.margin,
+        wanted.counterfactual_margin,
     )
-    keys = (torch.cat([none if key is None else key for key in pair], dim=1) for pair in pairs)
-    return ranks(*keys).chunk(2, dim=1)
+    known = [torch.zeros_like(wanted.propensity) if key is None else key for key in keys]
+    return ranks(*torch.cat(known, dim=1).chunk(2, dim=1)).chunk(2, dim=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -25,10 +25,9 @@ class DelayConfig(PartConfig):
 
     def validate(self) -> None:
         """Raise FairAllError for two delays at once."""
-        if self.mean is not None:
-            beside = f"world.delay.steps={self.steps}"
-            allowed = f"null beside {beside}; for a geometric delay instead add world.delay.steps=0"
-            require(self.steps == 0, "world.delay.mean", self.mean, allowed)
+        beside = f"null beside world.delay.steps={self.steps}"
+        allowed = f"{beside}; for a geometric delay instead add world.delay.steps=0"
+        require(self.mean is None or self.steps == 0, "world.delay.mean", self.mean, allowed)
 
 
 class Delay(Part):
@@ -42,12 +41,12 @@ class Delay(Part):
 
     config_type = DelayConfig
     two_groups = False
+    purpose = "censored labels"
     kept = ("waiting",)
     config: DelayConfig
 
     def __init__(self, config: DelayConfig, setting: WorldSetting) -> None:
         super().__init__(config, setting)
-        self.streams = SeedStreams(setting.seeds, "censored labels")
         last = setting.time_steps
         steps = torch.tensor(config.steps)
         if config.mean is not None:
@@ -55,7 +54,7 @@ class Delay(Part):
             steps = torch.log1p(-uniform) / math.log(config.mean / (1.0 + config.mean))
         # Of each time step, that at which its labels come.
         self.arrivals: list[int] = (torch.arange(1, last + 1) + steps.floor().long()).tolist()
-        self.in_time = [time_step for time_step in self.arrivals if time_step <= last]
+        self.in_time = sum(time_step <= last for time_step in self.arrivals)
         # Fields of `Decided` by the time step at which the labels come.
         self.waiting: dict[int, list[dict[str, Tensor]]] = {}
 
@@ -65,35 +64,29 @@ class Delay(Part):
         Where labels never come, `values` has `censored`: who was accepted without one, shape (E, N), bool.
         """
         share = 1.0 - self.config.censored
-        waiting = self.waiting.setdefault(self.arrivals[time_step - 1], [])
         for one in decided:
             comes = self.streams.uniform(one.s.shape[1]) < share
-            accepted = one.accepted & comes
-            label = torch.where(accepted, one.label, 0.0)
-            known = replace(one, propensity=one.propensity * share, accepted=accepted, label=label)
-            waiting.append(dict(vars(known)))
+            known = Decided.reveal(one, one.propensity * share, one.accepted & comes, one.weight)
+            self.waiting.setdefault(self.arrivals[time_step - 1], []).append(dict(vars(known)))
             if share < 1.0:
                 self.values = {"censored": one.accepted & ~comes}
         return [Decided(**fields) for fields in self.waiting.pop(time_step, [])]
 
     def notes(self, *, drawn: bool) -> list[str]:
         """A note on the number of labels that come before the run ends; `warnings` has the case of none."""
-        come = len(self.in_time)
         last = self.setting.time_steps
-        if come in (0, last):
-            return []
-        return [
-            f"the labels of {come} of {last} time steps come before the run ends, the first at time"
-            f" step {min(self.in_time)}: until then the policy is that of the warm-up"
-        ]
+        note = (
+            f"the labels of {self.in_time} of {last} time steps come before the run ends, the first at time"
+            f" step {min(self.arrivals)}: until then the policy is that of the warm-up"
+        )
+        return [note] * (0 < self.in_time < last)
 
     def warnings(self, *, drawn: bool) -> list[str]:
         """A warning if no label comes before the run ends."""
-        if self.in_time:
-            return []
         key = "steps" if self.config.mean is None else "mean"
-        return [
+        warning = (
             f"world.delay.{key}={getattr(self.config, key):g}: no label of the {self.setting.time_steps} time"
             " steps comes before the run ends: the policy stays that of the warm-up, and tv_ measures have"
             " nothing to vary with; choose a shorter delay or more schedule.time_steps"
-        ]
+        )
+        return [warning] * (self.in_time == 0)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 
-import numpy as np
 import torch
 from omegaconf import MISSING
 from torch import Tensor
@@ -15,14 +14,13 @@ from fairall.config.checks import at_least, between, check_values, one_of, open_
 from fairall.data.people import People
 from fairall.errors import FairAllError
 from fairall.runtime.randomness import SeedStreams
-from fairall.worlds.measures import adaptation_time
-from fairall.worlds.part import Draw, Part, PartConfig, WorldSetting
+from fairall.worlds.part import Draw, Part, PartConfig, WorldSetting, flipped
 
 FURTHEST = 3.0  # standard deviations from the mean, beyond which a feature changes the weight no more
 LARGEST_WEIGHT = 100.0  # so many candidates may be needed for one applicant
 
 
-Course = Enum("Course", ["linear", "step", "seasonal"])
+Course = Enum("Course", ["linear", "step", "seasonal"])  # by which `Drift.extent` goes
 
 
 @dataclass
@@ -66,26 +64,24 @@ class Drift(Part):
     """
 
     config_type = DriftConfig
+    purpose = "drift"
     config: DriftConfig
 
     def __init__(self, config: DriftConfig, setting: WorldSetting) -> None:
         super().__init__(config, setting)
         names = setting.data.schema.names
-        self.slope = torch.zeros(len(names))
-        for name, slope in config.features.items():
+        for name in config.features:
             check_values(name, "world.drift.features", one_of(names))
-            self.slope[names.index(name)] = slope
-        self.train = train = setting.data.train.merged()
-        self.mean = train.x.mean(0)
-        self.scale = train.x.std(0).clamp(min=1e-6)
-        advantaged = float((train.s > 0).double().mean())
-        if not 0 < advantaged < 1:
+        self.slope = torch.tensor([config.features.get(name, 0.0) for name in names])
+        self.train = setting.data.train.merged()
+        now = float((self.train.s > 0).double().mean())
+        if now in (0, 1):
             raise FairAllError("world.drift: all training rows are of one group")
-        target = advantaged if config.advantaged_share is None else config.advantaged_share
-        before = torch.tensor([1.0 - advantaged, advantaged])
-        self.gain = torch.tensor([1.0 - target, target]) / before - 1.0  # of the groups' shares at extent 1
-        self.moves_people = config.advantaged_share is not None or bool((self.slope != 0).any())
-        largest = float(self.weight(train.x, train.s, 1.0).max())
+        shares = (now, config.advantaged_share or now)
+        before, target = (torch.tensor([1.0 - share, share]) for share in shares)
+        self.gain = target / before - 1.0  # of the groups' shares at extent 1
+        self.moves_people = config.advantaged_share is not None or bool(self.slope.any())
+        largest = self.largest_weight(1.0)
         if largest > LARGEST_WEIGHT:
             raise FairAllError(
                 f"world.drift: some people would be {largest:.0f} times as frequent as before, and "
@@ -93,7 +89,7 @@ class Drift(Part):
                 "of groups nearer to that of the data"
             )
         self.change = torch.tensor([config.label.disadvantaged, config.label.advantaged])
-        self.streams = SeedStreams(setting.seeds, "drift")
+        self.shift = config.start if config.course is Course.step else None
 
     def extent(self, time_step: int) -> float:
         """e(t) in [0, 1]: 0 before `start`, and from it on by the course.
@@ -102,25 +98,34 @@ class Drift(Part):
         """
         config = self.config
         since = time_step - config.start
-        if since < 0 or config.course is Course.step:
-            return float(since >= 0)
-        if config.course is Course.linear:
-            return since / max(self.setting.time_steps - config.start, 1)
-        return 0.5 * (1.0 - math.cos(2.0 * math.pi * since / config.period))
+        extents = {
+            Course.linear: since / max(self.setting.time_steps - config.start, 1),
+            Course.step: 1.0,
+            Course.seasonal: 0.5 * (1.0 - math.cos(2.0 * math.pi * since / config.period)),
+        }
+        return extents[config.course] if since >= 0 else 0.0
 
-    def weight(self, x: Tensor, s: Tensor, extent: float) -> Tensor:
-        """Weights w of people x (..., D) and s (...), shape (...)."""
-        tilt = extent * self._score(self.train.x)
-        groups = (self.train.s < 0, self.train.s > 0)
-        log_mean = torch.stack([tilt[own].logsumexp(0) - math.log(int(own.sum())) for own in groups])
-        group = (s > 0).long()
-        return (1.0 + extent * self.gain)[group] * torch.exp(extent * self._score(x) - log_mean[group])
+    def weight(self, people: People, extent: float) -> Tensor:
+        """Weights w of people, of the shape of their s."""
+        train = self.train
+        mean, scale = train.x.mean(0), train.x.std(0).clamp(min=1e-6)
+        tilt, own = (
+            extent * (((x - mean) / scale).clamp(-FURTHEST, FURTHEST) @ self.slope)
+            for x in (train.x, people.x)
+        )
+        groups = (train.s < 0, train.s > 0)
+        log_mean = torch.stack([tilt[of].logsumexp(0) - math.log(int(of.sum())) for of in groups])
+        group = (people.s > 0).long()
+        return (1.0 + extent * self.gain)[group] * torch.exp(own - log_mean[group])
 
-    def relabelled(self, people: People, uniform: Tensor, extent: float) -> People:
+    def largest_weight(self, extent: float) -> float:
+        """The greatest w of a training row."""
+        return float(self.weight(self.train, extent).max())
+
+    def relabelled(self, people: People, uniform: Tensor, time_step: int) -> People:
         """The people with changed labels; `uniform` on [0, 1) of the shape of their labels."""
-        change = extent * self.change[(people.s > 0).long()]
-        label = torch.where(uniform < change, 1.0, people.label)
-        return replace(people, label=torch.where(uniform < -change, 0.0, label))
+        moved = self.probability(people.label.double(), people.s, time_step) - people.label
+        return flipped(people, uniform < moved.abs())
 
     def arriving(self, draw: Draw, time_step: int) -> People:
         """Applicants of the population at a time step."""
@@ -130,16 +135,14 @@ class Drift(Part):
         if extent == 0:
             return people
         if self.moves_people:
-            most = float(self.weight(self.train.x, self.train.s, extent).max())
+            most = self.largest_weight(extent)
             enough = math.ceil(most * (size + 6.0 * math.sqrt(size) + 10.0) / size)
-            blocks = [vars(people), *(vars(draw()) for _ in range(enough - 1))]
-            known = [name for name, values in blocks[0].items() if values is not None]
-            people = People(**{name: torch.cat([block[name] for block in blocks], 1) for name in known})
-            weight = self.weight(people.x, people.s, extent).clamp(max=most) / most
-            uniform = self.streams.uniform(people.s.shape[1])
+            people = joined([people, *(draw() for _ in range(enough - 1))])
+            weight = self.weight(people, extent).clamp(max=most) / most
+            uniform = self.streams.uniform(len(people))
             rejected = torch.where(uniform < weight, 0.0, uniform / weight)
             people = people.rows(rejected.argsort(dim=1, stable=True)[:, :size])
-        return self.relabelled(people, self.streams.uniform(size), extent)
+        return self.relabelled(people, self.streams.uniform(size), time_step)
 
     def evaluated(self, people: People, time_step: int) -> People:
         """Evaluation people of the population at a time step."""
@@ -148,10 +151,10 @@ class Drift(Part):
         if extent == 0:
             return people
         uniform = SeedStreams([0], "drift of evaluation people").uniform(n + 1)[0]
-        moved = self.relabelled(people, uniform[1:], extent)
+        moved = self.relabelled(people, uniform[1:], time_step)
         if not self.moves_people:
             return moved
-        share = self.weight(people.x, people.s, extent).double().cumsum(-1)
+        share = self.weight(people, extent).double().cumsum(-1)
         points = (torch.arange(n) + uniform[0].double()) / n * share[..., -1:]
         return moved.rows(torch.searchsorted(share, points, right=True).clamp(max=n - 1))
 
@@ -160,20 +163,15 @@ class Drift(Part):
         change = (self.extent(time_step) * self.change).to(p.dtype)[(s > 0).long()]
         return torch.where(change > 0, p + (1.0 - p) * change, p * (1.0 + change))
 
-    def summary(self, utility: np.ndarray) -> dict[str, np.ndarray]:
-        """`adaptation_time` after a step, shape (E,)."""
-        if self.config.course is not Course.step:
-            return {}
-        return {"adaptation_time": adaptation_time(utility, self.config.start)}
-
     def notes(self, *, drawn: bool) -> list[str]:
         """A note if the run ends before the drift begins."""
         start = self.config.start
         last = self.setting.time_steps
-        if start < last:
-            return []
-        return [f"nothing drifts before time step {start} (world.drift.start), and the run ends at {last}"]
+        note = f"nothing drifts before time step {start} (world.drift.start), and the run ends at {last}"
+        return [note] * (start >= last)
 
-    def _score(self, x: Tensor) -> Tensor:
-        """Σ_j b_j x_j, shape (...)."""
-        return ((x - self.mean) / self.scale).clamp(-FURTHEST, FURTHEST) @ self.slope
+
+def joined(blocks: list[People]) -> People:
+    """The people of all blocks, fields of shape (E, N, ...), one after the other."""
+    known = [name for name, values in vars(blocks[0]).items() if values is not None]
+    return People(**{name: torch.cat([getattr(block, name) for block in blocks], 1) for name in known})

@@ -38,6 +38,7 @@ class Feedback(Part):
     """
 
     config_type = FeedbackConfig
+    purpose = "labels of returning applicants"
     measures = (mean_score_advantaged, mean_score_disadvantaged, score_gap)
     kept = ("people",)
     config: FeedbackConfig
@@ -50,33 +51,33 @@ class Feedback(Part):
                 "dataset=synthetic do, or remove world.feedback.people"
             )
         self.dynamics = setting.data.dynamics
-        seeds = setting.seeds
-        n = config.people
-        assert n is not None
-        nothing = torch.zeros(n)
-        numbered = People(nothing.unsqueeze(1), nothing, nothing, person=torch.arange(n))
+        number = torch.arange(config.people or 0)
         self.order = RecycledApplicants(
-            numbered, setting.applicants, seeds, "returning applicants", one_order=setting.fixed_luck
+            People(number, number, number),
+            setting.applicants,
+            setting.seeds,
+            "returning applicants",
+            one_order=setting.fixed_luck,
         )
-        self.labels = SeedStreams(seeds, "labels of returning applicants")
-        self.people = self.dynamics.draw(SeedStreams(seeds, "people who return"), n)  # (E, M, ...)
+        drawn = SeedStreams(setting.seeds, "people who return")
+        self.people = self.dynamics.draw(drawn, len(number))  # (E, M, ...)
 
     def arriving(self, draw: Draw, time_step: int) -> People:
         """The next of the M people in their current state, instead of those of the static world."""
-        number = self.order.next().person
-        assert number is not None
-        return replace(self.dynamics.people(take(self.people, number), self.labels), person=number)
+        number = self.order.next().s
+        return replace(self.dynamics.people(take(self.people, number), self.streams), person=number)
 
     def decided(self, people: People, accepted: Tensor, time_step: int) -> None:
-        """Change the accepted people by their labels; after several visits the last one counts."""
+        """Change the accepted people by their labels; after several visits the last one counts.
+
+        `values` has `group_score`: mean scores of all M people with S = −1 and of those with S = +1, shape
+        (E, 2).
+        """
         assert people.person is not None
         changed = self.dynamics.changed(take(self.people, people.person), people.label > 0)
         seeds = accepted.nonzero()[:, 0]
         # numpy, where the last of equal indices wins; torch leaves that open.
         self.people.numpy()[seeds.numpy(), people.person[accepted].numpy()] = changed[accepted].numpy()
-
-    def observed(self) -> dict[str, Tensor]:
-        """`group_score`: mean scores of all M people with S = −1 and of those with S = +1, shape (E, 2)."""
         score, s = self.dynamics.score(self.people)
         means = [torch.where(group, score, 0.0).sum(1) / group.sum(1) for group in (s < 0, s > 0)]
-        return {"group_score": torch.stack(means, dim=1)}
+        self.values = {"group_score": torch.stack(means, dim=1)}

@@ -130,6 +130,4 @@ def adaptation_time(utility: np.ndarray, start: int) -> np.ndarray:
     first = smooth[0]
     final = after[-max(1, len(after) // 10) :].mean(0)
     made_up = smooth >= final - WITHIN * (final - first)
-    steps = np.where(made_up.any(0), made_up.argmax(0), np.nan)
-    steps[final <= first] = 0.0
-    return np.where(np.isfinite(after).all(0), steps, np.nan)
+    return np.where(made_up.any(0), made_up.argmax(0), np.nan)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import torch
 
 from fairall.config.checks import between
 from fairall.data.people import People
-from fairall.runtime.randomness import SeedStreams
 from fairall.worlds.measures import effective_revealed_utility
-from fairall.worlds.part import Part, PartConfig, WorldSetting
+from fairall.worlds.part import Part, PartConfig, WorldSetting, flipped
 
 
 @dataclass
@@ -38,18 +37,18 @@ class Noise(Part):
     """
 
     config_type = NoiseConfig
+    purpose = "false labels"
     measures = (effective_revealed_utility,)
     config: NoiseConfig
 
     def __init__(self, config: NoiseConfig, setting: WorldSetting) -> None:
         super().__init__(config, setting)
-        self.streams = SeedStreams(setting.seeds, "false labels")
         groups = (config.disadvantaged, config.advantaged)
         self.share = torch.tensor([[noise.negative, noise.positive] for noise in groups])
 
     def revealed(self, people: People, time_step: int) -> People:
         """The applicants with flipped labels; `values` has those of all, accepted or not, shape (E, N)."""
         share = self.share[(people.s > 0).long(), people.label.long()]
-        false = self.streams.uniform(people.s.shape[1]) < share
-        self.values = {"revealed_label": torch.where(false, 1.0 - people.label, people.label)}
-        return replace(people, label=self.values["revealed_label"])
+        seen = flipped(people, self.streams.uniform(len(people)) < share)
+        self.values = {"revealed_label": seen.label}
+        return seen

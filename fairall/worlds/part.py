@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import numpy as np
+import torch
 from torch import Tensor
 
-from fairall.config.schema import NodeConfig
+from fairall.config.choices import flattened
+from fairall.config.schema import NodeConfig, plain
 from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
+from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Stateful
 
 Draw = Callable[[], People]
@@ -51,27 +53,24 @@ class PartConfig(NodeConfig):
     @property
     def active(self) -> bool:
         """Whether the part changes anything with these values."""
-        return not self.causes or any(_changes(getattr(self, name)) for name in self.causes)
-
-
-def _changes(value: Any) -> bool:
-    """Whether a value, or one of a node, is neither null nor 0."""
-    value = vars(value) if is_dataclass(value) else value
-    return any(map(_changes, value.values())) if isinstance(value, dict) else value not in (None, 0)
+        values = {name: plain(getattr(self, name)) for name in self.causes}
+        return not values or any(flattened(values).values())
 
 
 class Part(Stateful):
     """One deviation of a world from the paper's; by default each method changes nothing.
 
     A part is chosen by `world.NAME._target_`. In a time step `arriving`, `admit`, `revealed`, `due`,
-    `decided`, `evaluated` and `observed` are called once each, in this order, with the time step from 1.
+    `decided` and `evaluated` are called once each, in this order, with the time step from 1.
 
     Attributes:
         config_type: dataclass of the node.
         measures: functions decorated with `metrics.measure`, which runs in such a world report.
+        purpose: name of its random numbers, `streams`.
         two_groups: whether it is for two groups only, so that a world with more is refused.
         kept: names of attributes that later steps depend on, tensors or plain containers. Attributes that
             have a `state_dict`, such as `SeedStreams`, are kept without being named.
+        shift: the first time step after a sudden change, from which `adaptation_time` counts.
         values: of this time step for measures, by the names of `metrics.APPLICANTS_DATA`; shapes (E, ...).
 
     Raises:
@@ -80,11 +79,14 @@ class Part(Stateful):
 
     config_type: ClassVar[type[PartConfig]] = PartConfig
     measures: ClassVar[tuple[Callable[..., Tensor], ...]] = ()
+    purpose: ClassVar[str] = "part of a world"
     two_groups: ClassVar[bool] = True
+    shift: int | None = None
 
     def __init__(self, config: Any, setting: WorldSetting) -> None:
         self.config = config
         self.setting = setting
+        self.streams = SeedStreams(setting.seeds, self.purpose)
         self.values: dict[str, Tensor] = {}
 
     def arriving(self, draw: Draw, time_step: int) -> People:
@@ -117,14 +119,6 @@ class Part(Stateful):
         """P(ỹ = 1 | x, s) at a time step of people (...), given that of the data, p (...)."""
         return p
 
-    def observed(self) -> dict[str, Tensor]:
-        """`values` of this time step."""
-        return self.values
-
-    def summary(self, utility: np.ndarray) -> dict[str, np.ndarray]:
-        """Measures of a whole run by name, shapes (E,), given the utility at time steps 0..T, (T + 1, E)."""
-        return {}
-
     def notes(self, *, drawn: bool) -> list[str]:
         """Remarks for the user, one sentence each; `drawn`: whether decisions are left to chance."""
         return []
@@ -132,3 +126,8 @@ class Part(Stateful):
     def warnings(self, *, drawn: bool) -> list[str]:
         """Reasons why numbers of the run so far need care, one sentence each; `drawn` as for `notes`."""
         return []
+
+
+def flipped(people: People, false: Tensor) -> People:
+    """The people with the opposite label where `false`, bool, of the shape of their labels."""
+    return replace(people, label=torch.where(false, 1.0 - people.label, people.label))

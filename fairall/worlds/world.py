@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
 from fairall.metrics import Measure, registered
 from fairall.storage.checkpoint import Stateful
-from fairall.worlds.part import Part, PartConfig, WorldSetting
+from fairall.worlds.part import Part, WorldSetting
 
 if TYPE_CHECKING:  # a world without it needs no code of it
     from fairall.worlds.capacity import Capacity
@@ -24,9 +24,12 @@ class World(Stateful):
     """The applicants, and the steps between policy and learner: places, labels, delays.
 
     Args:
-        nodes: of what departs from the static world, by name, in the order in which they act.
+        config: of the run.
+        data: its people.
+        seeds: the E seeds.
 
     Attributes:
+        parts: what departs from the static world, by name, in the order in which it acts.
         time_step: the current one, from 1; 0 before the first.
 
     Raises:
@@ -35,30 +38,25 @@ class World(Stateful):
 
     kept = ("time_step",)
 
-    def __init__(self, setting: WorldSetting, nodes: Mapping[str, PartConfig] | None = None) -> None:
-        self.setting = setting
-        self.nodes = nodes or {}
-        self._built = Stateful()  # its attributes are the parts, so that their states are part of its own
-        self.parts: dict[str, Part] = vars(self._built)
-        for name, node in self.nodes.items():
-            if node.target.two_groups:
-                setting.data.schema.require_two_groups(f"world.{name}", "leave it out, or ")
-            self.parts[name] = node.build(setting)
-        self._chain = [*self.parts.values()]
-        self.stream = setting.data.applicants(setting.applicants, setting.seeds, one_order=setting.fixed_luck)
-        self.time_step = 0
-
-    @classmethod
-    def of(cls, config: Config, data: PreparedData, seeds: Sequence[int]) -> World:
-        """The world of a run; raises as the class."""
+    def __init__(self, config: Config, data: PreparedData, seeds: Sequence[int]) -> None:
         schedule = config.schedule
         fixed_luck = config.protocol.decision_luck is DecisionLuck.fixed
         setting = WorldSetting(data, seeds, schedule.applicants, schedule.time_steps, fixed_luck)
-        return cls(setting, config.parts)
+        self.config = config
+        self.setting = setting
+        self._built = Stateful()  # its attributes are the parts, so that their states are part of its own
+        self.parts: dict[str, Part] = vars(self._built)
+        for name, node in config.parts.items():
+            if node.target.two_groups:
+                data.schema.require_two_groups(f"world.{name}", "leave it out, or ")
+            self.parts[name] = node.build(setting)
+        self._chain = [*self.parts.values()]
+        self.stream = data.applicants(schedule.applicants, seeds, one_order=fixed_luck)
+        self.time_step = 0
 
     def at_first(self) -> World:
         """The same world before its first time step."""
-        return World(self.setting, self.nodes)
+        return World(self.config, self.setting.data, self.setting.seeds)
 
     @property
     def capacity(self) -> Capacity | None:
@@ -70,12 +68,18 @@ class World(Stateful):
     @property
     def share(self) -> float:
         """Places per applicant, at most 1."""
-        return 1.0 if self.capacity is None else self.capacity.places / self.setting.applicants
+        return self.capacity.places / self.setting.applicants if self.capacity else 1.0
+
+    def changes(self, *steps: str) -> bool:
+        """Whether a part has methods of its own for one of these steps, such as "admit"."""
+        return any(
+            getattr(type(part), step) is not getattr(Part, step) for part in self._chain for step in steps
+        )
 
     @property
     def moves(self) -> bool:
         """Whether the evaluation people of two time steps may differ."""
-        return any(type(part).evaluated is not Part.evaluated for part in self._chain)
+        return self.changes("evaluated")
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -83,7 +87,7 @@ class World(Stateful):
         from fairall.worlds.measures import regret
 
         functions = [function for part in self._chain for function in (regret, *part.measures)]
-        return tuple(registered(function) for function in dict.fromkeys(functions))
+        return tuple(map(registered, dict.fromkeys(functions)))
 
     def next(self) -> People:
         """Begin a time step: its applicants, fields of shape (E, N, ...)."""
@@ -115,9 +119,8 @@ class World(Stateful):
         for part in self._chain:
             part.decided(people, accepted, self.time_step)
 
-    def evaluated(self, people: People, time_step: int | None = None) -> People:
-        """The evaluation people of a time step, by default the current one."""
-        time_step = self.time_step if time_step is None else time_step
+    def evaluated(self, people: People, time_step: int) -> People:
+        """The evaluation people of a time step."""
         for part in self._chain:
             people = part.evaluated(people, time_step)
         return people
@@ -130,11 +133,16 @@ class World(Stateful):
 
     def observed(self) -> dict[str, Tensor]:
         """Values of this time step for measures, shapes (E, ...), by name in `metrics.APPLICANTS_DATA`."""
-        return {name: values for part in self._chain for name, values in part.observed().items()}
+        return {name: values for part in self._chain for name, values in part.values.items()}
 
     def summary(self, utility: np.ndarray) -> dict[str, np.ndarray]:
-        """Measures of a whole run, shapes (E,), as `Part.summary`."""
-        return {key: values for part in self._chain for key, values in part.summary(utility).items()}
+        """`adaptation_time` after a shift, shape (E,), given the utility at time steps 0..T, (T + 1, E)."""
+        from fairall.worlds.measures import adaptation_time
+
+        for part in self._chain:
+            if part.shift is not None:
+                return {"adaptation_time": adaptation_time(utility, part.shift)}
+        return {}
 
     def notes(self, *, drawn: bool) -> list[str]:
         """Remarks of the parts, as `Part.notes`."""

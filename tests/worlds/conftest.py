@@ -72,9 +72,10 @@ def close(
     return bool(((found - expected).abs() <= times * torch.as_tensor(standard_error)).all())
 
 
-def often(events: Tensor, p: float, times: float = 4.0) -> bool:
-    """Whether a share of events, bool, is p up to some standard errors."""
-    return close(events.double().mean(), p, (p * (1.0 - p) / events.numel()) ** 0.5, times)
+def often(events: Tensor, p: Tensor | float) -> bool:
+    """Whether events of probability p are as frequent as that, up to some standard errors."""
+    p = torch.as_tensor(p).double().expand(events.shape)
+    return close(events.double().sum(), p.sum(), (p * (1.0 - p)).sum().sqrt(), 4.0)
 
 
 def sampled(n: int, seeds: int = 1) -> People:
@@ -97,6 +98,5 @@ def synthetic() -> PreparedData:
 @pytest.fixture
 def data(name: str, request: pytest.FixtureRequest) -> PreparedData:
     """The data set of the parameter `name`."""
-    found = request.getfixturevalue(name)
-    assert isinstance(found, PreparedData)
+    found: PreparedData = request.getfixturevalue(name)
     return found

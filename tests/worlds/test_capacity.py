@@ -1,131 +1,103 @@
 """Places: inclusion probabilities against enumeration, and decisions against them."""
 
+import functools
 import itertools
+from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from torch import Tensor
 
 from fairall.data.people import Decisions
 from fairall.errors import FairAllError
-from fairall.worlds import capacity as module
 from fairall.worlds.capacity import lottery, n_places, ranks, top
 from tests.conftest import training_of
 from tests.worlds.conftest import built, sampled
 
 RULES = {"lottery": lottery, "top": lambda pi, places: top(pi, places, ranks(pi))}
 BOTH = pytest.mark.parametrize("rule", RULES)
-QUEUES = pytest.mark.parametrize("quotas", [[], ["quotas={advantaged: 0.25, disadvantaged: 0.75}"]])
 
 
-def enumerated(pi: list[float], places: int, rule: str) -> list[float]:
+def enumerated(pi: np.ndarray, places: int, rule: str) -> np.ndarray:
     """Inclusion probabilities by all wishes of a policy."""
-    inclusion = [0.0] * len(pi)
+    inclusion = np.zeros(len(pi))
     for wants in itertools.product((False, True), repeat=len(pi)):
-        chance = float(np.prod([p if wanted else 1.0 - p for p, wanted in zip(pi, wants, strict=True)]))
         wanted = np.flatnonzero(wants)
         for i in wanted:
-            before = sum(rule == "top" and pi[j] > pi[i] for j in wanted)
-            equal = sum(rule == "lottery" or pi[j] == pi[i] for j in wanted)
-            inclusion[i] += chance * min(1.0, max(places - before, 0) / equal)
+            before = sum((rule == "top") & (pi[wanted] > pi[i]))
+            equal = sum((rule == "lottery") | (pi[wanted] == pi[i]))
+            share = min(1.0, max(places - before, 0) / equal)
+            inclusion[i] += np.prod(np.where(wants, pi, 1.0 - pi)) * share
     return inclusion
 
 
 @BOTH
-@pytest.mark.parametrize("n", range(1, 9))
+@pytest.mark.parametrize("n", range(1, 8))
 def test_inclusion_is_that_of_all_wishes(n: int, rule: str) -> None:
     random = np.random.default_rng(n)
     some = [0.0, 1.0, 0.5, 0.5, 0.25]  # ties, and those without luck
     for places in range(n + 2):
         drawn = np.where(random.random(n) < 0.5, random.random(n), random.choice(some, n))
-        for pi in (drawn.tolist(), [0.5] * n, [1.0] * n, [0.0] * n):
-            found = RULES[rule](torch.tensor([pi], dtype=torch.float64), places)[0]
+        for pi in (drawn, drawn.round(), np.full(n, 0.5), np.ones(n), np.zeros(n)):
+            found = RULES[rule](torch.tensor(pi[None]), places)[0]
             assert found.tolist() == pytest.approx(enumerated(pi, places, rule), abs=1e-12)
 
 
 @BOTH
-def test_inclusion_of_many_is_exact_and_of_the_policy_s_seeds_alone(
-    rule: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    random = np.random.default_rng(0)
-    of = RULES[rule]
-    pi = torch.tensor(np.stack([random.random(2000), np.full(2000, 0.5), random.integers(0, 2, 2000)]))
-    found = of(pi, 600)
-    assert ((found >= 0) & (found <= pi + 1e-15)).all()
-    for own, of_seed in zip(pi.numpy(), found, strict=True):
-        wanted = np.ones(1)  # P(number of wanted people = 0..n)
-        for p in own:
-            wanted = np.convolve(wanted, [1.0 - p, p])
-        assert of_seed.sum().item() == pytest.approx(wanted @ np.minimum(np.arange(2001), 600), rel=1e-9)
-    assert torch.equal(of(pi[1:2], 600)[0], found[1])
-    assert of(pi.float(), 600).dtype == torch.float32
-    diverged = torch.full((1, 64), torch.nan)
-    few = pi[:2, :64]
-    assert torch.equal(of(torch.cat([few, diverged]), 20)[:2], of(few, 20))
-    at_once = of(few, 20)
-    monkeypatch.setattr(module, "CHUNK", 65 * 7)
-    torch.testing.assert_close(of(few, 20), at_once, rtol=1e-12, atol=0)
+def test_inclusion_of_many_is_exact_and_of_the_policy_s_seeds_alone(rule: str) -> None:
+    n = 2100  # more than the lottery computes at once
+    random = np.random.default_rng(0).random(n)
+    pi = torch.tensor(np.stack([random, np.full(n, 0.5), np.full(n, np.nan)]))
+    found = RULES[rule](pi, 600)
+    for own, of_seed in zip(pi[:2].numpy(), found, strict=False):
+        # P(number of wanted people = 0..n)
+        wanted = functools.reduce(np.convolve, np.stack([1.0 - own, own], 1))
+        assert of_seed.sum().item() == pytest.approx(wanted @ np.minimum(np.arange(n + 1), 600), rel=1e-9)
+    assert torch.equal(RULES[rule](pi[:1], 600)[0], found[0])
 
 
 def test_people_who_are_equal_in_margin_too_share_places_by_lot() -> None:
     pi = torch.tensor([[1, 1, 1, 0, 1.0, 1, 1, 0]])
-    margin = torch.tensor([[0.1, 2, 1, 5, 1, 1, 0.3, -1]])
-    # Person 1 has a place, the three of margin 1 have the others or share them.
-    for places, share in ((4, 1.0), (3, 2 / 3)):
-        own = built("capacity", f"number={places}", "rule=top", n=8)
-        wanted = Decisions(pi, pi > 0, margin=margin)
-        taken = [own.admit(sampled(8), wanted, 1) for _ in range(1000)]
-        expected = torch.tensor([[0, 1, share, 0, share, share, 0, 0]])
-        torch.testing.assert_close(taken[0].propensity, expected)
-        accepted = torch.stack([one.accepted for one in taken]).float()
-        assert (accepted.sum(-1) == places).all()
-        torch.testing.assert_close(accepted.mean(0), expected, atol=0.075, rtol=0)  # 5 standard errors
-        told = [
-            note for note in own.notes(drawn=True) if "3000 applicants of all seeds shared places" in note
-        ]
-        assert len(told) == (share < 1)
+    wanted = Decisions(pi, pi > 0, margin=torch.tensor([[0.1, 2, 1, 5, 1, 1, 0.3, -1]]))
+    own = built("capacity", "number=3", "rule=top", n=8)
+    taken = [own.admit(sampled(8), wanted, 1) for _ in range(1000)]
+    # Person 1 has a place, the three of margin 1 share the others.
+    expected = torch.tensor([[0, 1, 2 / 3, 0, 2 / 3, 2 / 3, 0, 0]])
+    torch.testing.assert_close(taken[0].propensity, expected)
+    accepted = torch.stack([one.accepted for one in taken]).float()
+    assert (accepted.sum(-1) == 3).all()
+    torch.testing.assert_close(accepted.mean(0), expected, atol=0.075, rtol=0)  # 5 standard errors
+    (note,) = own.notes(drawn=True)
+    assert "3000 applicants of all seeds shared places" in note
+    own.setting = replace(own.setting, fixed_luck=True)
+    again = torch.cat([own.admit(sampled(8), wanted, 1).accepted for _ in range(9)])
+    assert len(again.unique(dim=0)) == 1
 
 
 @BOTH
-@QUEUES
-def test_places_and_those_of_counterfactuals_go_as_stated(rule: str, quotas: list[str]) -> None:
-    n = 20
-    seeds = 5
-    words = "share=0.4", f"rule={rule}", *quotas
-    own, twin = (built("capacity", *words, seeds=range(seeds), n=n) for _ in range(2))
-    people = sampled(n, seeds)
-    levels = torch.tensor([0.25, 0.5, 0.75, 1.0])
-    pi, other, margin, other_margin = levels[torch.randint(4, (4, seeds, n))]
-    drawn = torch.rand(seeds, n)
-    lot = twin.streams.uniform(n)
+def test_places_and_those_of_counterfactuals_go_as_stated(rule: str) -> None:
+    n, by_rank = 20, rule == "top"
+    own = built("capacity", "share=0.4", f"rule={rule}", seeds=range(5), n=n)
+    lot = own.streams.copy().uniform(n).double()
+    pi, other, margin, other_margin = torch.randint(1, 5, (4, 5, n)) / 4
+    drawn = torch.rand(5, n)
     wants = drawn < pi
-    taken = own.admit(people, Decisions(pi, wants, other, drawn < other, margin, other_margin), 1)
-    real, imagined = (
-        torch.stack([*(keys if rule == "top" else ()), lot], -1)
-        for keys in ((pi, margin), (other, other_margin))
+    real = lot + by_rank * (100 * pi + 10 * margin)
+
+    def finds(value: Tensor) -> Tensor:
+        """Who has less than eight rivals at other positions before them."""
+        before = (real.unsqueeze(1) > value.unsqueeze(2)) & wants.unsqueeze(1)
+        return (before & ~torch.eye(n).bool()).sum(2) < 8
+
+    taken = own.admit(
+        sampled(n, 5), Decisions(pi, wants, other, drawn < other, margin, other_margin), time_step=1
     )
-
-    def finds(k: int, i: int, mine: Tensor, s: float) -> bool:
-        rivals = [j for j in range(n) if j != i and wants[k, j] and (not quotas or people.s[k, j] == s)]
-        before = sum(real[k, j].tolist() > mine.tolist() for j in rivals)
-        return before < (8 if not quotas else 2 if s > 0 else 6)
-
-    assert torch.equal(taken.counterfactual_propensity, other)
-    for queue, places in ((people.s > 0, 2), (people.s < 0, 6)) if quotas else ((wants | True, 8),):
-        for k in range(seeds):  # what is recorded of a group is that of the group alone
-            own_pi = pi[k : k + 1, queue[k]]
-            own_margin = margin[k : k + 1, queue[k]]
-            order = ranks(own_pi, own_margin)
-            alone = lottery(own_pi, places) if rule == "lottery" else top(own_pi, places, order)
-            torch.testing.assert_close(taken.propensity[k, queue[k]], alone[0])
-    for k, i in itertools.product(range(seeds), range(n)):
-        s = people.s[k, i].item()
-        assert taken.accepted[k, i] == (wants[k, i] and finds(k, i, real[k, i], s))
-        also = drawn[k, i] < other[k, i] and finds(k, i, imagined[k, i], -s)
-        assert taken.counterfactually_accepted[k, i] == also
-    assert (wants & ~taken.accepted).any()
+    also = (drawn < other) & finds(lot + by_rank * (100 * other + 10 * other_margin))
+    assert torch.equal(taken.accepted, wants & finds(real))
+    assert torch.equal(taken.counterfactually_accepted, also)
+    inclusion = top(pi, 8, ranks(pi, margin)) if by_rank else lottery(pi, 8)
+    torch.testing.assert_close((taken.propensity, taken.counterfactual_propensity), (inclusion, other))
 
 
 @pytest.mark.parametrize("words", ["model=greedy", "model=ensemble fairness=demographic_parity"])
@@ -133,28 +105,30 @@ def test_a_run_of_a_method_with_a_threshold_gives_places_by_its_log_odds(words: 
     training = training_of("world=capacity", "world.capacity.rule=top", *words.split())
     learner = training.learner
     people = training.world.next()
-    taken = training.decide(people)
-    least = torch.full_like(people.s, learner.setting.cost, dtype=torch.float64).logit()
-    if "fairness" in words:
-        least = torch.where(people.s > 0, learner.threshold[:, 1:], learner.threshold[:, :1])
+    accepted = training.decide(people).accepted
+    usual = torch.full((1, 2), learner.setting.cost, dtype=torch.float64).logit()
+    threshold = getattr(learner, "threshold", usual)
+    least = torch.where(people.s > 0, threshold[:, 1:], threshold[:, :1])
     margin = learner.log_odds(people.x, people.s, training.process.decisions) - least
-    for own, accepted in zip(margin, taken.accepted, strict=True):
-        n = min(int((own >= 0).sum()), training.world.capacity.places)  # type: ignore[union-attr]
-        assert accepted.sum() == n > 0
-        assert own[accepted].min() >= own[~accepted].max() - 1e-3
+    assert (accepted.sum(1) == (margin >= 0).sum(1).clamp(max=19)).all()
+    left = margin.where(~accepted, -torch.inf).amax(1)
+    assert (margin.where(accepted, torch.inf).amin(1) >= left - 1e-3).all()
 
 
 def test_places_are_a_share_or_the_number_that_a_value_equals() -> None:
-    for word, places in (("share=0.3", 19), ("share=0.29", 18), ("share=1", 64), ("number=5", 5)):
-        assert built("capacity", word).places == places
-    assert built("capacity", "number=500", seeds=[0] * 3).observed()["places"].tolist() == [64.0] * 3
-    for seven in (7, 7.0, np.int64(7), np.float32(7), np.array(7), pd.Series([7]).iloc[0]):
-        assert n_places(seven, 200, "places") == 7
-    for half in (0.5, np.float32(0.5), np.array(0.5)):
-        assert n_places(half, 15, "places") == 7
-    assert n_places(0.29, 100, "places") == 29
-    assert [n_places(one, 200, "places") for one in (1, 1.0, 10**30, 1e300)] == [1, 200, 200, 200]
-    for wrong in (2.5, 0, 0.0, -1, np.nan, np.inf, True, np.True_, "7", [7], np.array([7]), pd.NA, None):
+    for word, places in (("share=0.3", 19), ("share=0.29", 18), ("share=1", 64), ("number=500", 64)):
+        own = built("capacity", word, seeds=[0, 1])
+        assert own.values["places"].tolist() == [own.places] * 2 == [places] * 2
+    for limit, n, places in (
+        (7.0, 9, 7),
+        (np.int64(7), 9, 7),
+        (0.29, 100, 29),
+        (1, 9, 1),
+        (1.0, 9, 9),
+        (1e300, 9, 9),
+    ):
+        assert n_places(limit, n, "places") == places
+    for wrong in (2.5, 0, np.nan, True, [7]):
         with pytest.raises(FairAllError, match="not possible: it must be a whole number of at least 1, or"):
             n_places(wrong, 200, "places")
     with pytest.raises(
@@ -171,7 +145,6 @@ def test_places_are_a_share_or_the_number_that_a_value_equals() -> None:
         ("model=greedy", True),
         ("model=epsilon_greedy", False),
         ("model=plot", False),
-        ("model=accept_all", True),
         ("model=accept_all world.capacity.rule=lottery", False),
     ],
 )
@@ -183,22 +156,19 @@ def test_a_run_notes_that_nothing_is_left_to_chance(words: str, noted: bool) -> 
 @pytest.mark.parametrize(
     ("rule", "pi", "drawn", "warned"),
     [
-        ("top", 0.5, True, True),
-        ("top", 0.5, False, False),  # `notes` tells of it
-        ("top", 0.1, True, False),  # places for nearly all whom the policy wants
+        ("top", [0.5], True, True),
+        ("top", [0.5], False, False),  # `notes` tells of it
+        ("top", [0.1], True, False),  # places for nearly all whom the policy wants
         ("top", [0.9] * 8 + [0.001] * 56, True, False),  # whom the policy rejects does not count
-        ("lottery", 0.5, True, False),
+        ("lottery", [0.5], True, False),
     ],
 )
 def test_a_rule_that_leaves_many_next_to_no_chance_is_a_warning(
-    rule: str, pi: float | list[float], drawn: bool, warned: bool
+    rule: str, pi: list[float], drawn: bool, warned: bool
 ) -> None:
     own = built("capacity", "number=8", f"rule={rule}")
-    assert own.warnings(drawn=drawn) == []
     propensity = torch.tensor(pi).expand(1, 64)
-    # Nobody is equal to another.
-    wanted = Decisions(propensity, torch.rand(1, 64) < propensity, margin=torch.rand(1, 64))
-    share = (own.admit(sampled(64), wanted, 1).propensity < 0.02).double().mean().item()
-    expected = [f"world.capacity.rule=top: {share:.0%} of the applicants"] * warned
-    warnings = own.warnings(drawn=drawn)
-    assert [warning.partition(" whom")[0] for warning in warnings] == expected
+    wanted = Decisions(propensity, propensity > 0, margin=torch.rand(1, 64))  # nobody is equal to another
+    share = (own.admit(sampled(64), wanted, 1).propensity < 0.02).double().mean()
+    told = [warning.partition(" whom")[0] for warning in own.warnings(drawn=drawn)]
+    assert told == [f"world.capacity.rule=top: {share:.0%} of the applicants"] * warned
