@@ -116,7 +116,7 @@ def test_a_policy_of_a_package_that_is_not_trusted_is_not_read(tmp_path: Path) -
     assert made.path is not None
     policy = load_policy(made.path, modules=["lightgbm"])
     policy.reader.example().to_csv(tmp_path / "people.csv", index=False)
-    decide = ["-m", "fairall", "decide", made.path, "people.csv", "-o", "decided.csv"]
+    decide = "-m", "fairall", "decide", made.path, "people.csv", "-o", "decided.csv"
     refused = own_process(*decide, cwd=tmp_path)
     assert "would run code of the module lightgbm" in refused.stderr
     assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)

@@ -1,5 +1,6 @@
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,9 +70,12 @@ def test_runs_with_the_same_people_share_fits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, credit: PreparedData
 ) -> None:
     fits = list[int]()
-    monkeypatch.setattr(
-        of_oracle, "selected_strength", lambda *given: fits.append(len(given[1])) or selected_strength(*given)
-    )
+
+    def counted(x: np.ndarray, label: np.ndarray) -> float:
+        fits.append(len(label))
+        return selected_strength(x, label)
+
+    monkeypatch.setattr(of_oracle, "selected_strength", counted)
     people, _ = logistic_people(400)
     cases = (
         (people, 0.3),
@@ -136,9 +140,12 @@ def test_nobody_who_is_remembered_is_scored_again(
     oracle = oracles(prepared(credit, people), setting(), no_cache())["oracle"]
     before = oracle.log_odds(new.x, new.s)
     scored = list[int]()
-    monkeypatch.setattr(
-        of_oracle, "log_odds", lambda model, x: scored.append(len(x)) or estimators.log_odds(model, x)
-    )
+
+    def counted(model: Any, x: np.ndarray) -> np.ndarray:
+        scored.append(len(x))
+        return estimators.log_odds(model, x)
+
+    monkeypatch.setattr(of_oracle, "log_odds", counted)
     oracle.log_odds(people.x, people.s)  # they have the estimates of fits without them
     assert not scored
     oracle.remember([replace(new, counterfactual_x=richer)], no_cache())

@@ -161,7 +161,8 @@ def test_patience_and_validation_are_shortened_with_the_epochs(
 ) -> None:
     planned = replace(PHASE1, updates=90, validate_every=10, validation_samples=16, patience=patience)
     names = ("validate_every", "validation_samples", "patience")
-    expected = replace(planned, updates=None, **dict(zip(names, shortened, strict=True)))
+    changes: dict[str, Any] = dict(zip(names, shortened, strict=True))
+    expected = replace(planned, updates=None, **changes)
     assert planned.shortened(epochs, 2000) == expected
 
 

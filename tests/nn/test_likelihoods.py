@@ -22,9 +22,9 @@ def test_it_is_the_sum_of_torch_distributions_averaged_over_samples(
     x = people(20).x.flip(-1).expand(2, -1, -1)
     assert likelihood.n_outputs == 2 + 1 + 1 + 4 + 3
     outputs = 2 * torch.randn(2, likelihood.n_outputs, 20, 5)
-    eta1, raw, rate, member, *logits = outputs.unbind(1)
+    eta1, raw, rate, member, *others = outputs.unbind(1)
     precision = 2 * (F.softplus(raw) + MIN_RATE)
-    rate, logits = F.softplus(rate) + MIN_RATE, torch.stack(logits, -1)
+    rate, logits = F.softplus(rate) + MIN_RATE, torch.stack(others, -1)
     size, colour, binary, visits, height = x.unsqueeze(-1).unbind(2)
     expected = distributions.Normal(eta1 / precision, precision**-0.5).log_prob(height)
     expected = expected + distributions.Poisson(rate).log_prob(visits)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -50,7 +51,7 @@ def test_standard_errors_are_deviations_over_test_people(name: str, tmp_path: Pa
         drawn = checked_node(compose_config(*words), "dataset")
         configs = [replace(drawn, random_state=state) for state in range(SPLITS)]
     else:  # with other random states of its split
-        own = config(tmp_path, selective="selective" in name)
+        own: Any = config(tmp_path, selective="selective" in name)
         configs = [replace(own, split=replace(own.split, random_state=state)) for state in range(SPLITS)]
     tests = (dataset(config).prepare().test for config in configs)
     found = pd.DataFrame([Evaluator(one, COST, [0]).measure_by(by_x_and_s) for one in tests]).map(Tensor.item)

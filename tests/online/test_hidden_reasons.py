@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -100,7 +101,7 @@ def test_evaluate_covers_the_truth_from_the_true_odds_ratio_on_and_not_at_1() ->
         ({"label": (np.arange(100) % (2 * FOLDS) == 3).astype(int)}, "nearly all people have the same label"),
     ],
 )
-def test_what_cannot_be_done_is_said(wrong: dict[str, np.ndarray], told: str) -> None:
+def test_what_cannot_be_done_is_said(wrong: dict[str, Any], told: str) -> None:
     with pytest.raises(FairAllError, match=told):
         policy(2.0).decide(replace(people(100, 3)[0], **wrong))
     with pytest.raises(FairAllError, match=r"hidden=0.5 is not possible: it must be at least 1"):

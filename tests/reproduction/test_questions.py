@@ -40,7 +40,7 @@ from reproduction.questions_hidden import (
 )
 from reproduction.questions_tables import first_table
 from reproduction.questions_truth import CFU, HELD, JUDGED, TRUE, World, tool_of, truth_items, world_of
-from tests.models.test_amounts import best, cells, worth
+from tests.models.test_amounts import best, cells
 from tests.reproduction.collection import result
 
 pytestmark = pytest.mark.whole
@@ -276,7 +276,7 @@ def test_differences_are_by_amounts_less_by_one_cost_of_the_same_method() -> Non
 
 def test_the_known_difference_is_that_of_the_closed_forms() -> None:
     (one,) = plan(["questions_amounts_fico"], [*QUICK, "model=greedy", "dataset.decide_by=cost"], once=False)
-    money, p = worth(cells()), cells()["p"]
+    money, p = cells()["worth"], cells()["p"]
     assert known_difference(one) == pytest.approx(best(cells()) - money[p >= 0.84].sum())
     # The cost of the sweep is nearly the best one, so that a better one is not what amounts earn.
     assert money[p >= 0.84].sum() > max(money[p >= c].sum() for c in p) - 0.05

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,7 +96,7 @@ def test_what_is_made_by_own_code(folder: Path, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.syspath_prepend(folder / place)
     made = importlib.import_module("bare.derived").Mine()
     assert own_code([], made).hashes.keys() == {"bare.derived", *whole.hashes}
-    bought = importlib.import_module("bought")
+    bought: Any = importlib.import_module("bought")
     assert "bought" not in own_code(["mine.method"]).hashes
     before = own_code(["bought"]).hashes
     assert [*before] == ["bought"]
@@ -205,5 +206,7 @@ def test_editing_own_code_of_any_kind_makes_a_new_run(
         (tmp_path / f"{module}.py").write_text(own)
         (tmp_path / "own_helper.py").write_text(f"value = {helper}\n")
         forget(tmp_path)
-        identities.append(job(compose_config("preset=quick", "seeds=1", "outputs_dir=x", *words)).identity)
+        identities.append(
+            job(compose_config("preset=quick", "seeds=1", "outputs_dir=x", *words)).folder.path.name
+        )
     assert len({*identities}) == 3
