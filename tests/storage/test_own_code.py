@@ -206,7 +206,6 @@ def test_editing_own_code_of_any_kind_makes_a_new_run(
         (tmp_path / f"{module}.py").write_text(own)
         (tmp_path / "own_helper.py").write_text(f"value = {helper}\n")
         forget(tmp_path)
-        identities.append(
-            job(compose_config("preset=quick", "seeds=1", "outputs_dir=x", *words)).folder.path.name
-        )
+        made = job(compose_config("preset=quick", "seeds=1", "outputs_dir=x", *words))
+        identities.append(made.folder.path.name)
     assert len({*identities}) == 3
