@@ -37,3 +37,7 @@ class Ridge(ClassifierMixin, BaseEstimator):
         """Probabilities of both labels, shape (N, 2)."""
         p = expit(linear(x, self.weights_))
         return np.stack([1.0 - p, p], axis=1)
+
+    def predict(self, x: Any) -> np.ndarray:
+        """The likelier label, shape (N,)."""
+        return self.classes_[self.predict_proba(x).argmax(1)]
