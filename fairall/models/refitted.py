@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -60,7 +60,7 @@ class Refitted(Learner):
     weighs_labels = True
     net_inputs = NetInputs.one_hot
     config: RefittedConfig
-    remembered: ClassVar[Literal["accepted", "all"]] = "accepted"
+    remembered: ClassVar[str] = "accepted"
     n_seen: Tensor
     n_fitted: Tensor
 
@@ -68,8 +68,7 @@ class Refitted(Learner):
         self, config: RefittedConfig, setting: Setting, models: list[Any], trusted: Collection[str] = ()
     ) -> None:
         super().__init__(config, setting)
-        drawn = config.decision == "sample"
-        self.rule = DecisionRule(setting.cost, drawn, None if drawn else setting.amounts)
+        self.rule = DecisionRule(setting.cost, config.decision == "sample", setting.amounts)
         self.memory = Memory(self.remembered)
         self.inputs = FeatureInputs(setting.schema.seen_as(NetInputs.one_hot))
         self.models = models
