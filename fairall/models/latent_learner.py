@@ -209,8 +209,7 @@ class LatentLearner(Learner):
                 )
         epochs, config = self.pretrain_units(data), self.config.phase1
         if config is not None:
-            most = self.setting.schedule.phase1_epochs
-            planned = replace(config, updates=None).epochs_within(most, len(pool))
+            planned = self.phase1_task(data, replace(config, updates=None)).epochs
             if epochs < planned:
                 told.append(
                     f"Phase I is limited to {count(epochs, 'epoch')} of {planned} "

@@ -61,7 +61,7 @@ class Memory(Stateful):
             return
         if "weight" in self.columns and decided.weight is None:
             decided = replace(decided, weight=torch.ones_like(decided.label))
-        kept = decided.accepted if self.keep == "accepted" else torch.ones_like(decided.accepted)
+        kept = decided.accepted | (self.keep == "all")
         number = self.added.unsqueeze(-1) + kept.cumsum(-1) - 1
         self.added = self.added + kept.sum(-1)
         seed, row = (kept & (number >= (self.added - self.limit).unsqueeze(-1))).nonzero(as_tuple=True)

@@ -98,16 +98,13 @@ class Refitted(Learner):
         return {}
 
     def update(self, decided: Decided) -> None:
-        """Remember people, and fit anew if enough have come since the last fit."""
+        """Remember people, and fit anew to everybody in `memory` if enough have come since the last fit."""
         self.memory.add(decided)
         self.n_seen += decided.s.shape[1]
         self.unchanged = bool(self.n_seen < self.n_fitted * (1.0 + self.config.growth))
-        if not self.unchanged:
-            self.n_fitted.copy_(self.n_seen)
-            self.refit()
-
-    def refit(self) -> None:
-        """Fit anew to the people in `memory`."""
+        if self.unchanged:
+            return
+        self.n_fitted.copy_(self.n_seen)
         columns, found = vars(self.memory.rows()), list[Any]()
         seeds = (self.streams.uniform(1).squeeze(-1) * SEEDS).long().tolist()
         with threadpool_limits(1):  # no number depends on the number of cores
