@@ -86,7 +86,7 @@ def latent_selection_metrics(
     z = _drawn(posterior, held_out, streams, LATENT_SAMPLES)
 
     def loss_of(x: Tensor, s: Tensor, z: Tensor) -> Tensor:
-        return -vae.likelihood.log_prob(vae.decode(z, s)[:, : vae.likelihood.n_outputs], x)
+        return -vae.likelihood.log_prob(vae.decode(z, s), x)
 
     x, s = stacked(held_out, len(seeds))
     reconstruction = in_chunks(loss_of, x, s, z).mean(-1)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from typing_extensions import override
 
 from fairall.config.checks import at_least, below_one, hidden_sizes, one_of, positive
 from fairall.config.schema import ModelConfig, NetInputs
@@ -40,7 +39,7 @@ class ClassifierNet(StackedMLP):
         self, setting: Setting, hidden: Sequence[int], streams: SeedStreams, *, dropout: float = 0.0
     ) -> None:
         inputs = FeatureInputs(setting.schema)
-        super().__init__(inputs.size_with_s, hidden, 1, streams, dropout=dropout, gain=setting.gain)
+        super().__init__(inputs.size_with_s, hidden, 1, streams, dropout=dropout)
         self.inputs = inputs
 
     def columns(self, x: Tensor, s: Tensor) -> Tensor:
@@ -82,7 +81,6 @@ class Classifier(Learner):
         """σ of the logit, shape (E, B); draws nothing."""
         return torch.sigmoid(self.classifier.logit(x, s))
 
-    @override
     @torch.no_grad()
     def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """From the logit, shape (E, B), which does not saturate as the score does; draws nothing."""
@@ -105,7 +103,7 @@ class IPSClassifier(Classifier):
     (Kilbertus et al. 2020, with a deep net). A subclass may override `penalty`.
 
     Attributes:
-        past: everybody so far, with `memory=all`; None with `memory=step`.
+        past: everybody so far, with `memory=all`; empty with `memory=step`.
         replays: draw from these.
     """
 
@@ -118,12 +116,12 @@ class IPSClassifier(Classifier):
     def __init__(self, config: IPSClassifierConfig, setting: Setting) -> None:
         super().__init__(config, setting, dropout=config.clf_dropout)
         self.rule = DecisionRule(drawn=config.decision == "sample")
-        self.past = Memory("all") if config.memory == "all" else None
+        self.past = Memory(config.memory)
         self.replays = SeedStreams(setting.seeds, "replay")
 
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         """Train for one epoch."""
-        if epoch == 0 and self.past is not None:
+        if epoch == 0:
             self.past.add(decided)
         loss = self.train_epoch(decided)
         if epoch == self.setting.schedule.warm_up_epochs - 1:
@@ -133,9 +131,7 @@ class IPSClassifier(Classifier):
 
     def update(self, decided: Decided) -> None:
         """Train for one epoch, with `memory=all` of people drawn from everybody so far (`LatentLearner`)."""
-        if self.past is not None:
-            decided = self.past.replay(decided, self.setting.schedule.batches_per_epoch, self.replays)
-        self.train_epoch(decided)
+        self.train_epoch(self.past.replay(decided, self.setting.schedule.batches_per_epoch, self.replays))
 
     def train_epoch(self, decided: Decided) -> float:
         """Train on everybody once; return the loss of the last minibatch, averaged over replicates."""

@@ -22,21 +22,19 @@ from fairall.runtime.process import import_own
 from fairall.storage.archive import archive_of, of_archive, types_in
 
 SEEDS = 2**24  # of random numbers of a fit; a float32 below 1 has as many values
-TREES: dict[str, Any] = {
-    # Small trees and a penalty, since labels are often few; 63 bins take two thirds of the time of 255.
-    "max_iter": 60,
-    "max_leaf_nodes": 15,
-    "l2_regularization": 1.0,
-    "max_bins": 63,
-    "early_stopping": False,
-}
 
 
 def boosted_trees() -> Any:
-    """The boosted trees of the package's methods."""
+    """The boosted trees of the package's methods, small and penalised since labels are often few."""
     from sklearn.ensemble import HistGradientBoostingClassifier  # takes a second
 
-    return HistGradientBoostingClassifier(**TREES)
+    return HistGradientBoostingClassifier(
+        max_iter=60,
+        max_leaf_nodes=15,
+        l2_regularization=1.0,
+        max_bins=63,  # they take two thirds of the time of 255
+        early_stopping=False,
+    )
 
 
 def logistic(c: float, *, standardises: bool = False) -> Any:

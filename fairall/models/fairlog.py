@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from typing_extensions import override
 
 from fairall.config.checks import not_negative
 from fairall.config.schema import FairLogMinibatches, FairLogPenalty
@@ -43,7 +42,6 @@ class FairLog(IPSClassifier):
         if setting.protocol.fairlog_penalty is FairLogPenalty.fairtorch:
             setting.schema.require_two_groups("protocol.fairlog_penalty=fairtorch", "choose squared, or ")
 
-    @override
     def penalty(self, logit: Tensor, batch: Decided) -> Tensor:
         """Penalty(λ, DPU) (eq. 19), shape (E,), of the DPU or `gap_of_groups` of the minibatch."""
         protocol, n_groups = self.setting.protocol, self.setting.schema.n_groups

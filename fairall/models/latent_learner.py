@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from fairall.config.checks import at_least, below_one, even, hidden_sizes, not_negative, one_of, positive
-from fairall.config.schema import KL, LatentFrame, ModelConfig, NoiseKind
+from fairall.config.schema import KL, LatentFrame, ModelConfig, NoiseKind, VaeStart
 from fairall.data.people import Decided, take
 from fairall.data.prepared import PreparedData
 from fairall.display.progress import ProgressCallback
@@ -81,7 +81,7 @@ class LatentLearner(Learner):
     Attributes:
         model: VAE and classifier.
         policy_net: π^Z, of a policy that has a net.
-        past: everybody so far, with `memory=all`; None with `memory=step`.
+        past: everybody so far, with `memory=all`; empty with `memory=step`.
     """
 
     config: LatentConfig
@@ -91,7 +91,7 @@ class LatentLearner(Learner):
     def __init__(self, config: LatentConfig, setting: Setting) -> None:
         super().__init__(config, setting)
         self.streams = SeedStreams(setting.seeds, "phase2")
-        self.past = Memory("all") if config.memory == "all" else None
+        self.past = Memory(config.memory)
         self.replays = SeedStreams(setting.seeds, "replay")
         self.noise = RandomNumbers(
             setting.seeds, "noise of phase2", stratified=setting.protocol.noise is NoiseKind.stratified
@@ -102,7 +102,7 @@ class LatentLearner(Learner):
             config.vae_arch,
             self.streams,
             utility=True,
-            group_blind=setting.group_blind,
+            group_blind=setting.protocol.vae_start is VaeStart.group_blind,
         )
         net = functools.partial(
             StackedMLP,
@@ -110,7 +110,6 @@ class LatentLearner(Learner):
             n_out=1,
             streams=self.streams,
             dropout=config.clf_dropout,
-            gain=setting.gain,
         )
         # The policy takes the classifier's architecture (appendix D.4).
         self.model = SemiSupervisedVAE(vae, net(vae.inputs.size_with_s))
@@ -210,8 +209,7 @@ class LatentLearner(Learner):
                 )
         epochs, config = self.pretrain_units(data), self.config.phase1
         if config is not None:
-            most = self.setting.schedule.phase1_epochs
-            planned = replace(config, updates=None).epochs_within(most, len(pool))
+            planned = self.phase1_task(data, replace(config, updates=None)).epochs
             if epochs < planned:
                 told.append(
                     f"Phase I is limited to {count(epochs, 'epoch')} of {planned} "
@@ -231,7 +229,7 @@ class LatentLearner(Learner):
             seeds=list(setting.seeds),
             latent_size=self.config.latent_size,
             vae_arch=self.config.vae_arch,
-            group_blind=setting.group_blind,
+            group_blind=setting.protocol.vae_start is VaeStart.group_blind,
             config=config.shortened(epochs, planned),
             epochs=epochs,
         )
@@ -257,7 +255,7 @@ class LatentLearner(Learner):
 
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         """Train VAE and classifier for one epoch; after the last one, the policy for as many epochs."""
-        if epoch == 0 and self.past is not None:
+        if epoch == 0:
             self.past.add(decided)
         epochs, loss = self.setting.schedule.warm_up_epochs, self.epochs.model_epoch(self, decided)
         if epoch == epochs - 1:
@@ -274,8 +272,7 @@ class LatentLearner(Learner):
         With `memory=all` an epoch is of people drawn from everybody so far, with the propensities of their
         time, and a minibatch is as large as the applicants of a time step.
         """
-        if self.past is not None:
-            decided = self.past.replay(decided, self.setting.schedule.batches_per_epoch, self.replays)
+        decided = self.past.replay(decided, self.setting.schedule.batches_per_epoch, self.replays)
         self.epochs.model_epoch(self, decided)
         self.epochs.policy_epoch(self, decided)
 

@@ -18,7 +18,6 @@ from fairall.config.schema import (
     NetInputs,
     ProtocolConfig,
     ScheduleConfig,
-    VaeStart,
 )
 from fairall.data.amounts import Amounts
 from fairall.data.features import Schema
@@ -26,7 +25,6 @@ from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.display.progress import ProgressCallback
 from fairall.errors import FairAllError
-from fairall.nn.stacked import RELU_GAIN
 from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Cache, State
 
@@ -51,10 +49,7 @@ class Setting:
         schedule: numbers of epochs, steps and applicants.
         protocol: choices where the paper's text and the authors' code differ.
         amounts: gain and loss of each person, in place of `cost`; None where all have the same.
-        gain: factor of the initial weights of nets.
     """
-
-    gain: ClassVar[float] = RELU_GAIN
 
     schema: Schema
     cost: float
@@ -73,11 +68,6 @@ class Setting:
             return torch.ones((), dtype=torch.float64), torch.tensor(self.cost, dtype=torch.float64)
         stake, cost = self.amounts(x)
         return stake / self.amounts.unit, cost
-
-    @property
-    def group_blind(self) -> bool:
-        """Whether the weights from s start at zero in VAEs."""
-        return self.protocol.vae_start is VaeStart.group_blind
 
     @classmethod
     def of(cls, schema: Schema, config: Config) -> Setting:
@@ -105,8 +95,7 @@ class DecisionRule:
         threshold: score from which on it pays to accept.
         drawn: whether π is the score itself; otherwise π is 1 from `threshold` on, and 0 below.
         certain: score from which on π is 1 where it is drawn.
-        amounts: whose break-even probability is the threshold of each person in place of `threshold`; of a
-            rule that is not drawn.
+        amounts: whose break-even probability is the threshold of each person in place of `threshold`.
     """
 
     threshold: float = 0.5
@@ -366,19 +355,16 @@ class PretrainCurves:
         epochs: the V epochs at which they were measured.
         train: β-weighted negative ELBO on the training rows, shape (V, E), in nats per person.
         validation: the same on validation rows, shape (V, E).
-        best_epoch: epoch whose weights were selected, shape (E,).
+        best_epoch: epoch whose weights were selected, shape (E,); 0 for a seed that has diverged.
+        kept_loss: validation loss at `best_epoch`, shape (E,), infinite for a seed that has diverged; after
+            its early stop a seed may have had less.
     """
 
     epochs: Tensor
     train: Tensor
     validation: Tensor
     best_epoch: Tensor
-
-    @property
-    def kept_loss(self) -> Tensor:
-        """Validation loss at `best_epoch`, shape (E,); after its early stop a seed may have had less."""
-        rows = torch.searchsorted(self.epochs, self.best_epoch)
-        return self.validation.gather(0, rows.unsqueeze(0)).squeeze(0)
+    kept_loss: Tensor
 
 
 def _has_state(value: object) -> bool:

@@ -13,7 +13,6 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from scipy.special import pdtr
 from torch import Tensor
-from typing_extensions import override
 
 from fairall.config.checks import copies
 from fairall.data.people import Decided
@@ -54,7 +53,6 @@ class Members(Remembering):
         self.classifier = ClassifierNet(setting, config.clf_arch, members)
         self.restart()
 
-    @override
     def remember(self, decided: Decided) -> None:
         """Remember people with as many copies for each member as Poisson(1) says, at most `MOST_COPIES`.
 
@@ -66,7 +64,6 @@ class Members(Remembering):
         weight = copies if decided.weight is None else copies * decided.weight.unsqueeze(-1)
         super().remember(replace(decided, weight=weight))
 
-    @override
     def loss(self, batch: Decided) -> Tensor:
         """Cross-entropy of each member's sample of the accepted, summed over members, shape (E,).
 
@@ -82,13 +79,11 @@ class Members(Remembering):
         columns = self.classifier.columns(x, s).repeat_interleave(self.config.members, dim=0)
         return self.classifier.forward_transposed(columns).squeeze(1).unflatten(0, (len(s), -1)).mT
 
-    @override
     @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """`pooled_probability`, shape (E, B); draws nothing."""
         return self._of_members(self.pooled_probability, x, s)
 
-    @override
     @torch.no_grad()
     def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """`pooled_log_odds`, which do not saturate as the score does, shape (E, B), float64."""

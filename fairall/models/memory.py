@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -31,7 +30,8 @@ class Memory(Stateful):
     [0.0, 2.0, 4.0]
 
     Args:
-        keep: whom to remember, `accepted` people or `all`.
+        keep: whom to remember, `accepted` people or `all`; nobody with `step`, with which `replay` gives
+            the applicants of the time step.
         limit: the most people of a seed; the oldest are forgotten first.
         of: type of the decided people, `Decided` or a subclass with further tensors (E, B, ...).
 
@@ -43,9 +43,7 @@ class Memory(Stateful):
 
     kept = "added", "columns"
 
-    def __init__(
-        self, keep: Literal["accepted", "all"], limit: int = NO_LIMIT, of: type[Decided] = Decided
-    ) -> None:
+    def __init__(self, keep: str, limit: int = NO_LIMIT, of: type[Decided] = Decided) -> None:
         self.keep = keep
         self.limit = limit
         self.of = of
@@ -59,9 +57,11 @@ class Memory(Stateful):
 
     def add(self, decided: Decided) -> None:
         """Remember people, fields (E, B, ...)."""
+        if self.keep == "step":
+            return
         if "weight" in self.columns and decided.weight is None:
             decided = replace(decided, weight=torch.ones_like(decided.label))
-        kept = decided.accepted if self.keep == "accepted" else torch.ones_like(decided.accepted)
+        kept = decided.accepted | (self.keep == "all")
         number = self.added.unsqueeze(-1) + kept.cumsum(-1) - 1
         self.added = self.added + kept.sum(-1)
         seed, row = (kept & (number >= (self.added - self.limit).unsqueeze(-1))).nonzero(as_tuple=True)
@@ -83,20 +83,21 @@ class Memory(Stateful):
 
     def sample(self, n: int, streams: SeedStreams) -> Decided:
         """People drawn with replacement, fields (E, n, ...); rows as in `rows` for a seed without any."""
-        # In float32, too, a number below 1 times a whole one is below that.
-        rows = (streams.uniform(n) * self.counts.unsqueeze(-1)).long()
-        return self.of(**{name: take(column, rows) for name, column in self.columns.items()})
+        return self.minibatches(1, n, streams)[0]
 
     def minibatches(self, n_batches: int, size: int, streams: SeedStreams) -> list[Decided]:
-        """Several results of `sample`, fields (E, size, ...), drawn together, which is faster."""
-        drawn = vars(self.sample(n_batches * size, streams))
-        parts = zip(*(values.split(size, dim=1) for values in drawn.values()), strict=True)
-        return [self.of(**dict(zip(drawn, part, strict=True))) for part in parts]
+        """Several results of `sample`, fields (E, size, ...), whose random numbers are drawn together."""
+        # In float32, too, a number below 1 times a whole one is below that.
+        rows = (streams.uniform(n_batches * size) * self.counts.unsqueeze(-1)).long()
+        return [
+            self.of(**{name: take(column, some) for name, column in self.columns.items()})
+            for some in rows.split(size, dim=1)
+        ]
 
     def replay(self, decided: Decided, n: int, streams: SeedStreams) -> Decided:
-        """Remember people (E, B, ...), and draw n times as many as in `sample`."""
+        """Remember people (E, B, ...), and draw n times as many as in `sample`; with `step` these people."""
         self.add(decided)
-        return self.sample(n * decided.s.shape[1], streams)
+        return decided if self.keep == "step" else self.sample(n * decided.s.shape[1], streams)
 
     def __len__(self) -> int:
         """Largest number of people of a seed."""

@@ -162,7 +162,7 @@ def train_phase1(
         parameter.data[diverged] = torch.nan
     epochs, train, held_out = zip(*own.curves, strict=True)
     return own.best, PretrainCurves(
-        torch.tensor(epochs), torch.stack(train), torch.stack(held_out), own.best_epoch
+        torch.tensor(epochs), torch.stack(train), torch.stack(held_out), own.best_epoch, own.loss
     )
 
 

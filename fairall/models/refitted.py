@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -60,7 +60,7 @@ class Refitted(Learner):
     weighs_labels = True
     net_inputs = NetInputs.one_hot
     config: RefittedConfig
-    remembered: ClassVar[Literal["accepted", "all"]] = "accepted"
+    remembered: ClassVar[str] = "accepted"
     n_seen: Tensor
     n_fitted: Tensor
 
@@ -68,8 +68,7 @@ class Refitted(Learner):
         self, config: RefittedConfig, setting: Setting, models: list[Any], trusted: Collection[str] = ()
     ) -> None:
         super().__init__(config, setting)
-        drawn = config.decision == "sample"
-        self.rule = DecisionRule(setting.cost, drawn, None if drawn else setting.amounts)
+        self.rule = DecisionRule(setting.cost, config.decision == "sample", setting.amounts)
         self.memory = Memory(self.remembered)
         self.inputs = FeatureInputs(setting.schema.seen_as(NetInputs.one_hot))
         self.models = models
@@ -99,16 +98,13 @@ class Refitted(Learner):
         return {}
 
     def update(self, decided: Decided) -> None:
-        """Remember people, and fit anew if enough have come since the last fit."""
+        """Remember people, and fit anew to everybody in `memory` if enough have come since the last fit."""
         self.memory.add(decided)
         self.n_seen += decided.s.shape[1]
         self.unchanged = bool(self.n_seen < self.n_fitted * (1.0 + self.config.growth))
-        if not self.unchanged:
-            self.n_fitted.copy_(self.n_seen)
-            self.refit()
-
-    def refit(self) -> None:
-        """Fit anew to the people in `memory`."""
+        if self.unchanged:
+            return
+        self.n_fitted.copy_(self.n_seen)
         columns, found = vars(self.memory.rows()), list[Any]()
         seeds = (self.streams.uniform(1).squeeze(-1) * SEEDS).long().tolist()
         with threadpool_limits(1):  # no number depends on the number of cores

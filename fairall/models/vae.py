@@ -18,7 +18,7 @@ from fairall.data.features import FeatureInputs, Schema
 from fairall.data.people import Decided, People, group_index, take
 from fairall.nn.likelihoods import MixedLikelihood, bernoulli_log_prob
 from fairall.nn.noise import RandomNumbers
-from fairall.nn.stacked import RELU_GAIN, StackedMLP, evaluated
+from fairall.nn.stacked import StackedMLP, evaluated
 from fairall.runtime.randomness import SeedStreams
 
 FEW = 50  # people of a group: of fewer the nets learn no embedding of its own
@@ -64,7 +64,7 @@ class ConditionalVAE(nn.Module):
         self.likelihood = MixedLikelihood(schema)
         self.inputs = FeatureInputs(schema)
         n_x, n_s = self.inputs.size, self.inputs.size_with_s - self.inputs.size
-        net = functools.partial(StackedMLP, hidden=hidden, streams=streams, gain=RELU_GAIN)
+        net = functools.partial(StackedMLP, hidden=hidden, streams=streams)
         self.encoder = net(n_x + n_s + utility, n_out=2 * latent_size)
         self.decoder = net(latent_size + n_s, n_out=self.likelihood.n_outputs + utility)
         if group_blind:
@@ -133,7 +133,7 @@ class ConditionalVAE(nn.Module):
             Shape (E, B), in nats.
         """
         outputs = self._decoded(z, s)
-        log_x = self.likelihood.log_prob(outputs[:, : self.likelihood.n_outputs], x)
+        log_x = self.likelihood.log_prob(outputs, x)
         if utility is None:
             return log_x
         return log_x + bernoulli_log_prob(outputs[:, -1], utility.unsqueeze(-1)).mean(-1)
@@ -201,9 +201,7 @@ class SemiSupervisedVAE(nn.Module):
 
     def reconstruct(self, z: Tensor, s: Tensor) -> Tensor:
         """Point estimates of the features, shape (E, B, D), for z (E, B, Z) and s (E, B)."""
-        likelihood = self.vae.likelihood
-        outputs = self.vae.decode(z.unsqueeze(-1), s).squeeze(-1)
-        return likelihood.reconstruct(outputs[:, : likelihood.n_outputs])
+        return self.vae.likelihood.reconstruct(self.vae.decode(z.unsqueeze(-1), s).squeeze(-1))
 
 
 def with_both_utilities(x: Tensor, s: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -6,6 +6,7 @@ Every kind is an exponential family, log p = η·T(x) − A(η) + log h(x).
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from abc import ABC, abstractmethod
 from typing import ClassVar
@@ -173,6 +174,7 @@ class MixedLikelihood:
         kinds: list[KindLikelihood] = [real, count, binary, categorical]
         self.kinds = [kind for kind in kinds if kind.n_outputs > 0]
         self.block_sizes = [kind.n_outputs for kind in self.kinds]
+        self.block_ends = list(itertools.accumulate(self.block_sizes))
         self.columns = torch.cat([kind.columns for kind in self.kinds])
         # For compiled code (`fairall.nn.native`): numbers of real, count and binary features, numbers of
         # codes of categorical ones, the second code of each binary feature and all codes of categorical ones.
@@ -195,11 +197,11 @@ class MixedLikelihood:
         """Log p(x | z, s), summed over features and averaged over samples of z, shape (E, B), in nats.
 
         Args:
-            outputs: decoder outputs of L samples a person, shape (E, P, B, L).
+            outputs: decoder outputs of L samples a person, shape (E, P, B, L); further ones are ignored.
             x: features with categories as their codes, shape (E, B, D).
         """
         values = x.mT.unsqueeze(-1)
-        blocks = zip(self.kinds, outputs.split(self.block_sizes, 1), strict=True)
+        blocks = zip(self.kinds, outputs.tensor_split(self.block_ends, 1), strict=False)
         parts = (kind.log_prob(block, values.index_select(1, kind.columns)) for kind, block in blocks)
         return functools.reduce(torch.add, parts).mean(-1) + self.log_base(x)
 
@@ -210,9 +212,12 @@ class MixedLikelihood:
         return functools.reduce(torch.add, parts)
 
     def reconstruct(self, outputs: Tensor) -> Tensor:
-        """Mean (real, count) or mode (binary, categorical), shape (E, B, D), for outputs (E, P, B)."""
+        """Mean (real, count) or mode (binary, categorical), shape (E, B, D), for outputs (E, P, B).
+
+        Further outputs are ignored.
+        """
         x = outputs.new_zeros(len(outputs), self.n_features, outputs.shape[2])
-        for kind, block in zip(self.kinds, outputs.split(self.block_sizes, 1), strict=True):
+        for kind, block in zip(self.kinds, outputs.tensor_split(self.block_ends, 1), strict=False):
             x[:, kind.columns] = kind.point_estimate(block).to(x.dtype)
         return x.mT
 

@@ -62,10 +62,11 @@ class StackedLinear(nn.Module):
 class StackedMLP(nn.Module):
     """E multilayer perceptrons with ReLU and dropout after each hidden layer.
 
+    Initial weights have the gain `RELU_GAIN`, which keeps the scale of activations from layer to layer.
+
     Args:
         hidden: sizes of the hidden layers.
         dropout: probability that a hidden unit is dropped in training.
-        gain: factor of the initial weights; `RELU_GAIN` keeps the scale of activations from layer to layer.
     """
 
     def __init__(
@@ -76,11 +77,11 @@ class StackedMLP(nn.Module):
         streams: SeedStreams,
         *,
         dropout: float = 0.0,
-        gain: float = 1.0,
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(
-            StackedLinear(a, b, streams, gain=gain) for a, b in itertools.pairwise([n_in, *hidden, n_out])
+            StackedLinear(a, b, streams, gain=RELU_GAIN)
+            for a, b in itertools.pairwise([n_in, *hidden, n_out])
         )
         self.dropout = dropout
 

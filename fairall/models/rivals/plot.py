@@ -186,7 +186,7 @@ class AdOpt(PseudoLabelled):
             (size, self.config.head_arch, 1),
             (size, self.config.discriminator_arch, 1),
         )
-        return [StackedMLP(*of, streams, gain=self.setting.gain) for of in layers]
+        return [StackedMLP(*of, streams) for of in layers]
 
     def adaptation_loss(self, nets: Sequence[StackedMLP], source: Decided, target: Decided) -> Tensor:
         """Cross-entropy of the labels of the source and of telling source from target, shape (E,).

@@ -36,7 +36,6 @@ from fairall.models.learner import Setting
 from fairall.models.logistic import linear
 from fairall.models.refitted import Labelled, Refitted, RefittedConfig
 
-TREES = 100  # of an isolation forest
 EXACT = 1e-6  # of the gradient of the mean loss of a probit
 
 
@@ -79,8 +78,7 @@ class AcceptedOnly(Refitted):
     override `inferred`.
 
     Attributes:
-        mean: of the inputs among the people seen, float64, shape (E, F).
-        scale: their standard deviations.
+        moments: mean and standard deviation of the inputs among the people seen, float64, shape (E, 2, F).
 
     Raises:
         FairAllError: where the classifier has no `predict_proba`; and as `estimator_of`.
@@ -90,8 +88,7 @@ class AcceptedOnly(Refitted):
     further: ClassVar[int] = 0  # inputs of the table that are 0 for new people
     config: EstimatorConfig
     config_type = EstimatorConfig
-    mean: Tensor
-    scale: Tensor
+    moments: Tensor
 
     def __init__(self, config: EstimatorConfig, setting: Setting) -> None:
         node = config.estimator
@@ -101,15 +98,14 @@ class AcceptedOnly(Refitted):
         # Types of scikit-learn are known one by one.
         trusted = {name.partition(".")[0] for name in targets(node)} - {"sklearn", "fairall"}
         super().__init__(config, setting, [model], trusted)
-        shape = len(setting.seeds), self.inputs.size_with_s
-        for name, value in (("mean", 0.0), ("scale", 1.0)):
-            self.register_buffer(name, torch.full(shape, value, dtype=torch.float64))
+        standard = torch.tensor([[0.0], [1.0]], dtype=torch.float64)
+        self.register_buffer("moments", standard.repeat(len(setting.seeds), 1, self.inputs.size_with_s))
 
     def table(self, e: int, seen: Decided, seed: int) -> Labelled:
         """Those of `inferred`, where people were rejected and labels differ; without those of weight 0."""
         inputs = self.inputs.with_s(seen.x, seen.s).double()
-        self.mean[e] = inputs.mean(0)
-        self.scale[e] = torch.where((inputs == inputs[0]).all(0), 1.0, inputs.std(0, correction=0))
+        scale = torch.where((inputs == inputs[0]).all(0), 1.0, inputs.std(0, correction=0))
+        self.moments[e] = torch.stack([inputs.mean(0), scale])
         weight = seen.weighted(torch.ones_like(seen.label)).double().numpy()
         (x,), label = self.given(e, seen.x, seen.s), seen.label.double().numpy()
         everybody = Table(x, label, weight, seen.accepted.clone().numpy())
@@ -135,7 +131,8 @@ class AcceptedOnly(Refitted):
 
     def given(self, e: int, x: Tensor, s: Tensor) -> list[np.ndarray]:
         """Inputs (B, F) of which people seen have mean 0 and standard deviation 1, and `further` zeros."""
-        columns = (self.inputs.with_s(x, s).double() - self.mean[e]) / self.scale[e]
+        mean, scale = self.moments[e]
+        columns = (self.inputs.with_s(x, s).double() - mean) / scale
         return [np.pad(columns.numpy(), ((0, 0), (0, self.further)))]
 
 
@@ -271,7 +268,7 @@ class Basl(AcceptedOnly):
         from sklearn.ensemble import IsolationForest  # takes a second
 
         random = np.random.default_rng(seed)
-        forest = IsolationForest(n_estimators=TREES, random_state=int(random.integers(SEEDS)))
+        forest = IsolationForest(random_state=int(random.integers(SEEDS)))
         rejected = np.flatnonzero(~everybody.known)
         similarity = forest.fit(accepted.x).score_samples(everybody.x[rejected])
         least, most = np.quantile(similarity, self.config.similar)

@@ -11,7 +11,7 @@ from scipy.stats import norm
 from sklearn.ensemble import IsolationForest
 from sklearn.linear_model import LogisticRegression
 
-from fairall.models.rivals.reject_inference import TREES, Table, probit
+from fairall.models.rivals.reject_inference import Table, probit
 from tests.models.rivals.test_rivals import built
 
 SEED = 5
@@ -118,9 +118,7 @@ def test_basl_labels_rejected_people_between_the_quantiles_of_similarity() -> No
     x, given, _, known = everybody
     keys = {"similar": [0.2, 0.7], "iterations": 1, "sample": 1.0, "labelled": 0.2, "imbalance": 4}
     table = inferred("basl", everybody, **keys)
-    forest = IsolationForest(
-        n_estimators=TREES, random_state=int(np.random.default_rng(SEED).integers(2**24))
-    )
+    forest = IsolationForest(random_state=int(np.random.default_rng(SEED).integers(2**24)))
     similarity = forest.fit(x[known]).score_samples(x)
     least, most = np.quantile(similarity[~known], [0.2, 0.7])
     asked = x[~known & (similarity >= least) & (similarity <= most)]
