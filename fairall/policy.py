@@ -36,7 +36,7 @@ from fairall.storage.stored import of_plain, read_json, read_stored
 from fairall.tables.cells import shown
 from fairall.tables.people import PeopleReader
 
-FORMAT = 8  # of the folder; increased when older folders would be read wrongly
+FORMAT = 9  # of the folder; increased when older folders would be read wrongly
 CONFIG, FEATURES, WEIGHTS, SUMS = "config.yaml", "features.json", "weights.safetensors", "SUMS"
 EXTRA = "_extra_state"  # end of the names of archives of estimators
 LEARNER, POINTS_NAME = "learner.", "points"  # names of tensors: a prefix of those of the state, and one
