@@ -297,7 +297,7 @@ def test_saved_with_attributes_of_others_and_classes_of_any_type(tmp_path: Path)
     with config_context(enable_metadata_routing=True):
         policy = SelectiveLabelsClassifier("accepted_only").set_fit_request(accepted=True)
         policy.fit(ARRAY, pd.Series(LABEL).map({0.0: "no", 1.0: "yes"}).astype(object))
-    policy.comment = "mine"  # type: ignore[attr-defined]
+    policy.comment = "mine"
     policy.save(tmp_path)
     loaded = SelectiveLabelsClassifier.load(tmp_path)
     assert not hasattr(loaded, "comment")

@@ -194,8 +194,8 @@ class Ranking:
     def threshold(self, rate: float, pays: float, price: float = 0.0) -> tuple[float, float]:
         """Where in the order people are accepted from at a rate, and the acceptance probability there.
 
-        At the best rate at a price that is where it `pays`, not the place of the last person accepted: a bound that does
-        not bind then changes nothing for new people either.
+        At the best rate at a price that is where it `pays`, not the place of the last person accepted: a
+        bound that does not bind then changes nothing for new people either.
         """
         below = pays - self.ordered
         if rate == self.best(price) and not ((below > 0.0) & (below <= TIED)).any():
