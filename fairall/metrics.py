@@ -129,8 +129,8 @@ class Measure(Quantity):
 
     def __call__(self, data: Mapping[str, Any]) -> Tensor | None:
         """The measure of data by parameter name; None where the data lack one of them."""
-        known = [data[name] for name in self.needs if name in data]
-        return self.function(*known) if len(known) == len(self.needs) else None
+        known = {name: data[name] for name in self.needs if name in data}
+        return self.function(**known) if len(known) == len(self.needs) else None
 
 
 _registered: dict[Callable[..., Tensor], Measure] = {}

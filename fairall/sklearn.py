@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, check_random_state, metadata_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairall.config.checks import check_values, open_unit
+from fairall.config.checks import number, open_unit
 from fairall.config.choices import hyperparameters_without
 from fairall.config.schema import entry
 from fairall.config.words import refuse_places, words_of
@@ -142,6 +142,7 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
             UserWarning: once, for what makes the labels of the log a poor guide, such as lack of overlap.
         """
         table = self._table(X, y, reset=True)
+        check_consistent_length(table, y)
         label, self.classes_ = arrays.labels_of(y, self.missing, positive=self.positive)
         both = self.classes_.tolist()
         self.positive_ = both[1 if self.positive is None else both.index(self.positive)]
@@ -273,8 +274,10 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         folder = Path(path)
-        about = vars(self) | {"random_state": self.policy_.seeds[0], "estimator": self.estimator is not None}
-        del about["_version"]
+        names = {*self.get_params(deep=False), *STORED}  # not those of tools, such as requests for metadata
+        about = {name: value for name, value in vars(self).items() if name in names}
+        about |= {"random_state": self.policy_.seeds[0], "estimator": self.estimator is not None}
+        about["objects"] = self.classes_.dtype == object
         try:
             text = json.dumps(about, indent=1, default=PLAIN)
         except (TypeError, AttributeError) as error:
@@ -297,11 +300,10 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         made = cls()
         try:
             about = json.loads(text)
+            classes = np.array(about["classes_"], dtype=object if about.pop("objects") else None)
             if not {*vars(made)} <= about.keys() <= STORED | {*vars(made)}:
                 raise ValueError
-            made.__dict__.update(
-                about, _version=version, estimator=None, classes_=np.array(about["classes_"])
-            )
+            made.__dict__.update(about, _version=version, estimator=None, classes_=classes)
             if "feature_names_in_" in about:
                 made.feature_names_in_ = np.array(made._columns, dtype=object)
             if about["estimator"] is True:  # which the configuration describes
@@ -414,12 +416,13 @@ class PolicyValue(BaseEstimator):
         if not isinstance(last, SelectiveLabelsClassifier):
             raise InputError(f"policy_value: {type(last).__name__} is no SelectiveLabelsClassifier")
         cost = getattr(last, "_cost_of_search", last.cost) if self.cost is None else self.cost
-        check_values(cost, "cost", open_unit())
+        cost = number("cost", cost, open_unit())
         target = last.decide(inputs, sensitive_features=sensitive_features)
         label = last._labels(X, y)
         people = last._people(inputs, sensitive_features)
-        group = getattr(last.policy_.reader.sensitive, "column", CODED)
-        if group == CODED:
+        sensitive = last.policy_.reader.sensitive
+        group = CODED if sensitive is None else sensitive.column
+        if sensitive is None:
             # A log has groups, which a value does not need: two that are alike.
             people[CODED] = np.arange(len(people)) % 2
         log, columns = arrays.log_of(people, label, accepted, propensity)

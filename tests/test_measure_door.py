@@ -130,6 +130,7 @@ RIGHT = {
     "a loop over time steps": """def f(accepted, s):
     return torch.stack([(step & (group > 0)).float().mean(-1) for step, group in zip(accepted, s)])""",
     "places of a world": "def f(accepted, places): return accepted.sum(-1) / places",
+    "keywords": "def f(accepted, *, places): return accepted.sum(-1) / places",
     "scores of groups": "def f(accepted, group_score): return group_score[..., 1] - group_score[..., 0]",
     "all else of a world": """def f(accepted, revealed_label, censored, oracle_accepted):
     known = accepted & ~censored

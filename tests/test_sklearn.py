@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
@@ -292,6 +293,18 @@ def test_saved_and_loaded_it_goes_on_with_a_classifier_of_the_users_too(
     assert_array_equal(loaded.decide(ARRAY), policy.decide(ARRAY))
 
 
+def test_saved_with_attributes_of_others_and_classes_of_any_type(tmp_path: Path) -> None:
+    with config_context(enable_metadata_routing=True):
+        policy = SelectiveLabelsClassifier("accepted_only").set_fit_request(accepted=True)
+        policy.fit(ARRAY, pd.Series(LABEL).map({0.0: "no", 1.0: "yes"}).astype(object))
+    policy.comment = "mine"
+    policy.save(tmp_path)
+    loaded = SelectiveLabelsClassifier.load(tmp_path)
+    assert not hasattr(loaded, "comment")
+    assert policy.classes_.dtype == loaded.classes_.dtype == loaded.predict(ARRAY).dtype == object
+    assert_array_equal(policy.predict(ARRAY), loaded.predict(ARRAY))
+
+
 def test_damaged_or_no_estimator(fitted: SelectiveLabelsClassifier, tmp_path: Path) -> None:
     load, about = SelectiveLabelsClassifier.load, tmp_path / "estimator.json"
     with pytest.raises(InputError, match="holds no estimator"):
@@ -355,6 +368,7 @@ def test_bad_input_is_one_clear_line() -> None:
         "known labels have 1 class": {"missing": 0, "y": np.arange(400) % 2},
         "accepted: it must be 1 or 0": {"accepted": ["granted"] * 400},
         "inconsistent numbers of samples": {"accepted": [1, 0]},
+        "inconsistent numbers of samples: [400, 399]": {"y": Y[1:]},
         "propensity: it must be above 0": {"propensity": 0 * ones},
         "everybody is of one group": {"sensitive_features": ["f"] * 400},
         "an empty cell is no sensitive attribute": {"sensitive_features": [None, "m", *"fm" * 199]},
@@ -403,6 +417,16 @@ def test_policy_value_is_that_of_an_evaluation(fitted: SelectiveLabelsClassifier
     assert policy_value(fitted, X[KNOWN], Y[KNOWN]) == pytest.approx(of_known)
     with pytest.raises(InputError, match="is no SelectiveLabelsClassifier"):
         policy_value(StandardScaler(), X, Y)
+    for cost in (1.5, "a"):
+        with pytest.raises(InputError, match="between 0 and 1, both excluded"):
+            PolicyValue(cost).score(fitted, X, Y)  # type: ignore[arg-type]
+
+
+def test_policy_value_has_the_groups_of_a_column_of_any_name() -> None:
+    tables = [BLIND.assign(**{name: SEX.map({"female": -1, "male": 1})}) for name in ("sex", "s")]
+    policies = [learnt(x=x, sensitive=[*x][-1], propensity=P) for x in tables]
+    values = [policy_value(policy, x, Y, propensity=P) for policy, x in zip(policies, tables, strict=True)]
+    assert values[0] == pytest.approx(values[1], rel=1e-9)
 
 
 def test_stratified_folds_with_marked_labels() -> None:

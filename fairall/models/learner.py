@@ -371,5 +371,5 @@ def _has_state(value: object) -> bool:
     """Whether a value is a tensor, a generator, an optimiser or the like, or a container of them."""
     if isinstance(value, dict | list | tuple | set):
         return any(map(_has_state, value.values() if isinstance(value, dict) else value))
-    kinds = Tensor | torch.Generator | np.random.Generator | random.Random
-    return isinstance(value, kinds) or hasattr(value, "state_dict")
+    generators = torch.Generator | np.random.Generator | np.random.RandomState | random.Random
+    return isinstance(value, Tensor | generators) or hasattr(value, "state_dict")

@@ -119,7 +119,7 @@ class ByGroup(Learner):
         """
         assert self.bound is not None
         groups = [Ranking.of(columns[group == g].numpy()) for g in range(self.n_groups)]
-        rates = fair_rates(
+        rates, price = fair_rates(
             groups,
             self.bound.slack,
             places=self.share * len(group),
@@ -127,8 +127,9 @@ class ByGroup(Learner):
             tolerance=self.tolerance * len(group),
         )
         self.least_rate[e] = rates.min()
+        pays = float(logit(min(self.setting.cost + price, 1.0))) if price > 0.0 else self.pays
         for g, (one, rate) in enumerate(zip(groups, rates, strict=True)):
-            self.threshold[e, g], self.tied_share[e, g] = one.threshold(rate, self.pays)
+            self.threshold[e, g], self.tied_share[e, g] = one.threshold(rate, pays, price)
 
     def ordered(self, log_odds: Tensor, x: Tensor) -> Tensor:
         """What is compared with `threshold`, of people with log odds (...) and features x, shape (...)."""
@@ -190,14 +191,14 @@ class Ranking:
         """The greatest of the rates at which most is earned if each accepted person pays a price."""
         return float(self.rate[::-1][self.net(price)[::-1].argmax()])
 
-    def threshold(self, rate: float, pays: float) -> tuple[float, float]:
+    def threshold(self, rate: float, pays: float, price: float = 0.0) -> tuple[float, float]:
         """Where in the order people are accepted from at a rate, and the acceptance probability there.
 
-        At the best rate that is where it `pays`, not the place of the last person accepted: a bound that does
-        not bind then changes nothing for new people either.
+        At the best rate at a price that is where it `pays`, not the place of the last person accepted: a
+        bound that does not bind then changes nothing for new people either.
         """
         below = pays - self.ordered
-        if rate == self.best(0.0) and not ((below > 0.0) & (below <= TIED)).any():
+        if rate == self.best(price) and not ((below > 0.0) & (below <= TIED)).any():
             return pays, 1.0
         accepted = self.number(rate)
         # A multiple of 1/n times n may exceed a whole number by rounding.
@@ -214,8 +215,8 @@ def fair_rates(
     places: float = math.inf,
     before: float = math.nan,
     tolerance: float = 0.0,
-) -> np.ndarray:
-    """Rates r_g at which most is earned with max r − min r ≤ slack.
+) -> tuple[np.ndarray, float]:
+    """Rates r_g at which most is earned with max r − min r ≤ slack, and the price of a place.
 
     With the least rate ℓ given, a group's rate is its best one between ℓ and ℓ + slack, since what it earns
     is concave; the sum over groups is concave and piecewise linear in ℓ, so that one of the ℓ at which some
@@ -231,15 +232,15 @@ def fair_rates(
         tolerance: what may be lost for it.
 
     Returns:
-        The rates, shape (G,).
+        The rates, shape (G,), and the price, 0 where there are places enough.
 
     Examples:
         >>> people = [0.9, 0.1], [0.8, 0.7, 0.6, 0.1]
         >>> groups = [Ranking.of(np.array([[logit(p), 1.0, p - 0.5] for p in own])) for own in people]
         >>> fair_rates(groups, slack=0.0)
-        array([0.5, 0.5])
+        (array([0.5, 0.5]), 0.0)
         >>> fair_rates(groups, slack=0.25)
-        array([0.5 , 0.75])
+        (array([0.5 , 0.75]), 0.0)
     """
     bends = np.concatenate([group.rate - shift for group in groups for shift in (0.0, slack)])
     least = np.unique(bends.clip(0.0, 1.0 - slack))
@@ -261,7 +262,7 @@ def fair_rates(
         return sum(group.number(rate) for group, rate in zip(groups, at(price), strict=True))
 
     low, high, share = crossing(number, places)
-    return at(high) + share * (at(low) - at(high))
+    return at(high) + share * (at(low) - at(high)), high
 
 
 def crossing(quantity: Callable[[float], float], limit: float) -> tuple[float, float, float]:

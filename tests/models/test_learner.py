@@ -46,6 +46,7 @@ def test_a_state_with_other_parts_is_refused(learner: Any) -> None:
         {"mean": torch.zeros(3)},
         torch.Generator(),
         np.random.default_rng(0),
+        np.random.RandomState(0),
         random.Random(0),
     ],
 )

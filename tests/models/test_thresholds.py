@@ -86,17 +86,25 @@ def test_nothing_that_keeps_the_bound_earns_more(
         )
 
 
+def test_with_few_places_a_group_of_which_nobody_is_turned_away_has_the_price_of_the_others_too() -> None:
+    learner = Known(BoundConfig(PARITY, 1.0), 2, 0.5)
+    learner.share = 3 / 7
+    x = torch.tensor([0.9, 0.2, 0.95, 0.8, 0.7, 0.6, 0.55]).double().logit().expand(3, -1).T[None]
+    learner.choose(x[..., 0], x, torch.tensor([[-1, -1, 1, 1, 1, 1, 1]]))
+    assert ((learner.threshold > logit(0.69)) & (learner.threshold < logit(0.81))).all()
+
+
 def test_rates_stay_where_a_change_would_hardly_gain_anything() -> None:
     draw, of = np.random.default_rng(0), Known(BoundConfig(PARITY, 0.0), 2, 0.5)
     log_odds = torch.from_numpy(draw.normal([[-0.5], [0.5]], 1.0, (2, 500)))
     groups = [Ranking.of(own.numpy()) for own in of.columns(log_odds, log_odds)]
-    best, _ = fair_rates(groups, 0.0)
+    (best, _), _ = fair_rates(groups, 0.0)
 
     def lost(rate: float) -> float:
         return -float(sum(np.diff(np.interp([best, rate], one.rate, one.earned))[0] for one in groups))
 
     for before in (0.0, best - 0.02, best + 0.02, 1.0):
-        rate, _ = fair_rates(groups, 0.0, before=before, tolerance=1.0)
+        (rate, _), _ = fair_rates(groups, 0.0, before=before, tolerance=1.0)
         assert lost(rate) <= 1.0
         assert abs(rate - before) <= abs(best - before)
         assert rate == before or lost(rate) == pytest.approx(1.0, abs=0.2)
