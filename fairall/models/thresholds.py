@@ -15,8 +15,7 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -110,7 +109,14 @@ class ByGroup(Learner):
                 self.choose_for(e, group, own)
 
     def choose_for(self, e: int, group: Tensor, columns: Tensor) -> None:
-        """Choose the thresholds of replicate e from n people.
+        """Choose the thresholds of replicate e from n people, by the rates r_g at which most is earned.
+
+        With the least rate ℓ given, a group's rate under max r − min r ≤ slack is its best one between ℓ and
+        ℓ + slack, since what it earns is concave; the sum over groups is concave and piecewise linear in ℓ,
+        so that one of the ℓ at which some group's slope changes is best. ℓ is as near to that of the last
+        choice as `tolerance` allows. With few places each accepted person pays a price; at the price at which
+        the number of accepted people jumps over the places, a mixture of the two solutions is feasible and
+        best.
 
         Args:
             e: number of the replicate.
@@ -118,14 +124,30 @@ class ByGroup(Learner):
             columns: of the people, shape (n, 3).
         """
         assert self.bound is not None
-        groups = [Ranking.of(columns[group == g].numpy()) for g in range(self.n_groups)]
-        rates = fair_rates(
-            groups,
-            self.bound.slack,
-            places=self.share * len(group),
-            before=float(self.least_rate[e]),
-            tolerance=self.tolerance * len(group),
-        )
+        slack, before, n = self.bound.slack, float(self.least_rate[e]), len(group)
+        groups = [Ranking(columns[group == g].numpy()) for g in range(self.n_groups)]
+        bends = np.concatenate([one.rate - shift for one in groups for shift in (0.0, slack)])
+        least = np.unique(bends.clip(0.0, 1.0 - slack))
+
+        @cache
+        def at(price: float) -> np.ndarray:
+            """The rates r_g, shape (G,)."""
+            own = np.array([one.best(price) for one in groups])
+            if np.ptp(own) <= slack:
+                return own
+            earned = sum(
+                np.interp(best.clip(least, least + slack), one.rate, one.net(price))
+                for one, best in zip(groups, own, strict=True)
+            )
+            near = least[earned >= np.max(earned) - self.tolerance * n]
+            chosen = least[np.argmax(earned)] if math.isnan(before) else np.clip(before, near[0], near[-1])
+            return own.clip(chosen, chosen + slack)
+
+        def number(price: float) -> float:
+            return sum(one.number(rate) for one, rate in zip(groups, at(price), strict=True))
+
+        low, high, share = crossing(number, self.share * n)
+        rates = at(high) + share * (at(low) - at(high))
         self.least_rate[e] = rates.min()
         for g, (one, rate) in enumerate(zip(groups, rates, strict=True)):
             self.threshold[e, g], self.tied_share[e, g] = one.threshold(rate, self.pays)
@@ -157,34 +179,32 @@ class ByGroup(Learner):
         return ordered.sigmoid().to(x.dtype), self.of_group(self.threshold, s).sigmoid().to(x.dtype)
 
 
-@dataclass(frozen=True)
 class Ranking:
     """What a group of n ≥ 1 people earns if they are accepted in their order.
 
+    Args:
+        columns: of `ByGroup.columns`, shape (n, 3).
+
     Attributes:
         ordered: what they are accepted in the order of, descending, shape (n,).
-        rate: the rate that is compared, of 0..n accepted people; ascends from 0 to 1, shape (n + 1,).
+        accepted: 0..n, shape (n + 1,).
+        rate: the rate that is compared, of so many accepted people; ascends from 0 to 1, shape (n + 1,).
         earned: Σ over the accepted; concave in the rate, shape (n + 1,).
     """
 
-    ordered: np.ndarray
-    rate: np.ndarray
-    earned: np.ndarray
-
-    @classmethod
-    def of(cls, columns: np.ndarray) -> Ranking:
-        """The group of people with `ByGroup.columns` (n, 3)."""
+    def __init__(self, columns: np.ndarray) -> None:
         first = columns[np.argsort(-columns[:, 0], kind="stable")]
-        counted, earned = np.cumsum(np.pad(first[:, 1:], [(1, 0), (0, 0)]), axis=0).T
-        return cls(first[:, 0], counted / counted[-1], earned)
+        counted, self.earned = np.cumsum(np.pad(first[:, 1:], [(1, 0), (0, 0)]), axis=0).T
+        self.ordered, self.rate = first[:, 0], counted / counted[-1]
+        self.accepted = np.arange(len(counted))
 
     def number(self, rate: float) -> float:
         """How many people are accepted at a rate."""
-        return float(np.interp(rate, self.rate, np.arange(len(self.rate))))
+        return float(np.interp(rate, self.rate, self.accepted))
 
     def net(self, price: float) -> np.ndarray:
         """What 0..n people earn if each pays a price, shape (n + 1,)."""
-        return self.earned - price * np.arange(len(self.rate))
+        return self.earned - price * self.accepted
 
     def best(self, price: float) -> float:
         """The greatest of the rates at which most is earned if each accepted person pays a price."""
@@ -205,63 +225,6 @@ class Ranking:
         beyond = self.ordered - threshold
         surely, tied = (beyond > TIED).sum(), (np.abs(beyond) <= TIED).sum()
         return float(threshold), float(np.clip((accepted - surely) / tied, 0.0, 1.0))
-
-
-def fair_rates(
-    groups: Sequence[Ranking],
-    slack: float,
-    *,
-    places: float = math.inf,
-    before: float = math.nan,
-    tolerance: float = 0.0,
-) -> np.ndarray:
-    """Rates r_g at which most is earned with max r − min r ≤ slack.
-
-    With the least rate ℓ given, a group's rate is its best one between ℓ and ℓ + slack, since what it earns
-    is concave; the sum over groups is concave and piecewise linear in ℓ, so that one of the ℓ at which some
-    group's slope changes is best. With few places each accepted person pays a price; at the price at which
-    the number of accepted people jumps over the places, a mixture of the two solutions is feasible and best.
-
-    Args:
-        groups: of the same kind of rates.
-        slack: ε in [0, 1], the greatest gap; 1 is no bound.
-        places: number of people, at least 0, who may be accepted of all groups together.
-        before: least rate ℓ of an earlier choice, to which the new one is as near as `tolerance` allows; NaN
-            for none.
-        tolerance: what may be lost for it.
-
-    Returns:
-        The rates, shape (G,).
-
-    Examples:
-        >>> people = [0.9, 0.1], [0.8, 0.7, 0.6, 0.1]
-        >>> groups = [Ranking.of(np.array([[logit(p), 1.0, p - 0.5] for p in own])) for own in people]
-        >>> fair_rates(groups, slack=0.0)
-        array([0.5, 0.5])
-        >>> fair_rates(groups, slack=0.25)
-        array([0.5 , 0.75])
-    """
-    bends = np.concatenate([group.rate - shift for group in groups for shift in (0.0, slack)])
-    least = np.unique(bends.clip(0.0, 1.0 - slack))
-
-    @cache
-    def at(price: float) -> np.ndarray:
-        own = np.array([group.best(price) for group in groups])
-        if np.ptp(own) <= slack:
-            return own
-        both = zip(groups, own, strict=True)
-        earned = sum(
-            np.interp(best.clip(least, least + slack), group.rate, group.net(price)) for group, best in both
-        )
-        near = least[earned >= np.max(earned) - tolerance]
-        chosen = least[np.argmax(earned)] if math.isnan(before) else np.clip(before, near[0], near[-1])
-        return own.clip(chosen, chosen + slack)
-
-    def number(price: float) -> float:
-        return sum(group.number(rate) for group, rate in zip(groups, at(price), strict=True))
-
-    low, high, share = crossing(number, places)
-    return at(high) + share * (at(low) - at(high))
 
 
 def crossing(quantity: Callable[[float], float], limit: float) -> tuple[float, float, float]:

@@ -13,7 +13,7 @@ from fairall.config.schema import BoundConfig, FairnessRule, ModelConfig
 from fairall.data.amounts import Amounts
 from fairall.data.features import Feature, Kind, Schema
 from fairall.models.learner import FixedPolicy, Setting
-from fairall.models.thresholds import ByGroup, Ranking, crossing, fair_rates
+from fairall.models.thresholds import ByGroup, Ranking, crossing
 from fairall.runtime.randomness import SeedStreams
 from tests.conftest import examples
 from tests.models.conftest import most_within, rates_of
@@ -89,14 +89,20 @@ def test_nothing_that_keeps_the_bound_earns_more(
 def test_rates_stay_where_a_change_would_hardly_gain_anything() -> None:
     draw, of = np.random.default_rng(0), Known(BoundConfig(PARITY, 0.0), 2, 0.5)
     log_odds = torch.from_numpy(draw.normal([[-0.5], [0.5]], 1.0, (2, 500)))
-    groups = [Ranking.of(own.numpy()) for own in of.columns(log_odds, log_odds)]
-    best, _ = fair_rates(groups, 0.0)
+    columns, group = of.columns(log_odds, log_odds), torch.arange(2).repeat_interleave(500)
+
+    def chosen(before: float) -> float:
+        of.least_rate.fill_(before)
+        of.choose_for(0, group, columns.flatten(0, 1))
+        return of.least_rate.item()
 
     def lost(rate: float) -> float:
+        groups = [Ranking(own.numpy()) for own in columns]
         return -float(sum(np.diff(np.interp([best, rate], one.rate, one.earned))[0] for one in groups))
 
+    best, of.tolerance = chosen(np.nan), 1e-3  # of 1000 people
     for before in (0.0, best - 0.02, best + 0.02, 1.0):
-        rate, _ = fair_rates(groups, 0.0, before=before, tolerance=1.0)
+        rate = chosen(before)
         assert lost(rate) <= 1.0
         assert abs(rate - before) <= abs(best - before)
         assert rate == before or lost(rate) == pytest.approx(1.0, abs=0.2)
