@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass, replace
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from typing_extensions import override
 
@@ -18,7 +17,7 @@ from fairall.errors import FairAllError, count
 from fairall.models.classifier import ClassifierNet, Remembering
 from fairall.models.learner import Learner, PretrainCurves
 from fairall.models.memory import Memory
-from fairall.models.objectives import train_on
+from fairall.models.objectives import cross_entropy, train_on
 from fairall.models.thresholds import ByGroup, crossing
 from fairall.nn.adam import Adam
 from fairall.runtime.randomness import SeedStreams
@@ -216,8 +215,7 @@ class BlindThresholds(FairThresholds):
 
     def _learn_groups(self) -> None:
         def loss(batch: Decided) -> Tensor:
-            logit, in_second = self.group_net.logit(batch.x, batch.s), (batch.s > 0).to(batch.x.dtype)
-            return F.binary_cross_entropy_with_logits(logit, in_second, reduction="none").mean(-1)
+            return cross_entropy(self.group_net.logit(batch.x, batch.s), (batch.s > 0).float()).mean(-1)
 
         batches = self.seen.minibatches(self.config.updates, self.config.batch_size, self.group_streams)
         train_on(batches, loss, self.optimiser)

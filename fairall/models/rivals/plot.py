@@ -154,7 +154,7 @@ class AdOpt(PseudoLabelled):
 
     def chance(self, x: Tensor, s: Tensor) -> Tensor:
         """1 where the adapted classifier accepts, 0 elsewhere."""
-        return (self.adapted(x, s) >= self.setting.cost).to(s.dtype)
+        return self.rule.propensity(self.adapted(x, s), x)
 
     def adapted(self, x: Tensor, s: Tensor) -> Tensor:
         """p(ỹ = 1) of applicants by a classifier adapted to them, shape (E, N); the learner is unchanged."""

@@ -19,7 +19,7 @@ from fairall.data.people import Decided
 from fairall.models.classifier import ClassifierNet, Remembering, RememberingConfig
 from fairall.models.learner import DecisionRule, Setting
 from fairall.models.memory import Memory
-from fairall.models.objectives import by_group, ips_weight, train_on
+from fairall.models.objectives import by_group, cross_entropy, ips_weight, train_on
 from fairall.models.past import PastNets
 from fairall.nn.adam import Adam
 from fairall.runtime.randomness import SeedStreams
@@ -120,7 +120,7 @@ class SellfOneStep(Remembering):
     def loss(self, batch: Decided) -> Tensor:
         """Loss of the label predictor: cross-entropy with weights (1 − π)/π_all, a mean per group, (E,)."""
         logit = self.classifier.logit(batch.x, batch.s)
-        loss = F.binary_cross_entropy_with_logits(logit, batch.label, reduction="none")
+        loss = cross_entropy(logit, batch.label)
         rejects = 1.0 - self.score(batch.x, batch.s, self.streams)
         weight = batch.accepted * rejects * self.inverse_any(batch) * by_group(batch.s)
         return weighted_mean(loss, weight).sum(0)
