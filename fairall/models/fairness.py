@@ -221,6 +221,7 @@ class BlindThresholds(FairThresholds):
         train_on(batches, loss, self.optimiser)
 
     @override
+    @torch.no_grad()
     def columns(self, log_odds: Tensor, x: Tensor) -> Tensor:
         """p(ỹ = 1 | x), and that or 1, as people count in the rates, times p(S = g | x), (E, M, 1 + G)."""
         p, of_s = log_odds.sigmoid(), self.group_net.logit(x, x[..., 0]).double().sigmoid()
@@ -244,14 +245,12 @@ class BlindThresholds(FairThresholds):
         self.chance[e] = torch.tensor([first, 1.0 - first], dtype=torch.float64)
 
     @override
-    @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """The acceptance probability, shape (E, B), which does not depend on s."""
         p, least = self._least(x, s, streams)
         return ((p >= least).double() @ self.chance.unsqueeze(-1)).squeeze(-1).to(x.dtype)
 
     @override
-    @torch.no_grad()
     def compared(self, x: Tensor, s: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor]:
         """p(ỹ = 1 | x), and the least accepted by the first policy, shapes (E, B)."""
         p, least = self._least(x, s, streams)

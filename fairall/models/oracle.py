@@ -66,10 +66,10 @@ class Optimal(FixedPolicy):
     def __init__(self, config: OptimalConfig, setting: Setting) -> None:
         super().__init__(config, setting)
         if config.reads is not None and setting.schema.names != config.reads:
-            reads, features = ", ".join(config.reads), ", ".join(setting.schema.names)
             raise FairAllError(
-                f"model={config.name} reads {reads}, and the data set has {features}; it is for "
-                f"dataset=synthetic with dataset.observed=[{reads}]"
+                f"model={config.name} reads {', '.join(config.reads)}, and the data set has "
+                f"{', '.join(setting.schema.names)}; it is for the features of dataset=synthetic "
+                "dataset.observed=[K]"
             )
         self.rule = DecisionRule(setting.cost, drawn=config.decision == "sample")
         self.inputs = FeatureInputs(setting.schema)
@@ -86,7 +86,6 @@ class Optimal(FixedPolicy):
         self.fitted.keep([fitted(kind, *own) for own in given])
         return None
 
-    @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """p, shape (E, B); draws nothing."""
         of_seeds = np.array([*map(log_odds, self.fitted.read(), self._inputs(x, s))])

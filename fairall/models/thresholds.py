@@ -92,7 +92,6 @@ class ByGroup(Learner):
         ordered = log_odds.double() if self.setting.amounts is None else earned / counted
         return torch.stack([ordered, counted, earned], -1)
 
-    @torch.no_grad()
     def choose(self, log_odds: Tensor, x: Tensor, s: Tensor) -> None:
         """Choose the thresholds of each replicate from people of given log odds.
 
@@ -166,13 +165,11 @@ class ByGroup(Learner):
         group = group_index(s, self.n_groups)
         return values.gather(1, group.reshape(len(values), -1)).view(s.shape)
 
-    @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """The acceptance probability, shape (E, B); 0 or 1 but at a threshold."""
         return self.accepted(self.ordered(self.log_odds(x, s, streams), x), s).to(x.dtype)
 
     @override
-    @torch.no_grad()
     def compared(self, x: Tensor, s: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor]:
         """σ of `ordered` and of the threshold of the group, shapes (E, B)."""
         ordered = self.ordered(self.log_odds(x, s, streams), x)

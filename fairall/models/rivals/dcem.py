@@ -20,7 +20,6 @@ from fairall.config.checks import at_least, not_negative
 from fairall.data.people import Decided
 from fairall.models.classifier import ClassifierNet, Remembering, RememberingConfig
 from fairall.models.learner import Setting
-from fairall.models.memory import Memory
 from fairall.models.objectives import cross_entropy, train_on
 from fairall.nn.adam import Adam
 from fairall.runtime.randomness import SeedStreams
@@ -50,10 +49,10 @@ class DCEM(Remembering):
     two_groups = False
     config: DCEMConfig
     config_type = DCEMConfig
+    remembered = "all"
 
     def __init__(self, config: DCEMConfig, setting: Setting) -> None:
         super().__init__(config, setting)
-        self.memory = Memory("all")
         self.classifier.sees_s = config.protected_as_feature
         self.selection = ClassifierNet(setting, config.clf_arch, SeedStreams(setting.seeds, "selection"))
         self.selection_optimiser = Adam(self.selection.parameters(), config.learning_rate)

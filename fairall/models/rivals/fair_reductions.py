@@ -98,7 +98,6 @@ class FairReductions(Learner):
             self.remember(decided, first=False)
         return {}
 
-    @torch.no_grad()
     def update(self, decided: Decided) -> None:
         """Remember the applicants, and find the distribution over policies anew at the time steps for that.
 
@@ -212,7 +211,6 @@ class FairReductions(Learner):
         """Inputs of linear classifiers, shape (E, B, inputs + 2)."""
         return F.pad(self.inputs.with_s(x, s), (0, 1), value=1.0)
 
-    @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """(1 − 2μ_m)·Σ Q_π·π + μ_m, and 1 in the phase that accepts everybody, shape (E, B)."""
         if not self.found:

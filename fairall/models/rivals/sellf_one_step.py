@@ -18,7 +18,6 @@ from fairall.config.checks import at_least, between, copies, hidden_sizes, not_n
 from fairall.data.people import Decided
 from fairall.models.classifier import ClassifierNet, Remembering, RememberingConfig
 from fairall.models.learner import DecisionRule, Setting
-from fairall.models.memory import Memory
 from fairall.models.objectives import by_group, cross_entropy, ips_weight, train_on
 from fairall.models.past import PastNets
 from fairall.nn.adam import Adam
@@ -74,10 +73,10 @@ class SellfOneStep(Remembering):
 
     config: SellfOneStepConfig
     config_type = SellfOneStepConfig
+    remembered = "all"
 
     def __init__(self, config: SellfOneStepConfig, setting: Setting) -> None:
         super().__init__(config, setting)
-        self.memory = Memory("all")
         self.rule = DecisionRule()
         self.policy = ClassifierNet(setting, config.policy_arch, SeedStreams(setting.seeds, "policy"))
         self.policy_optimiser = Adam(self.policy.parameters(), config.policy_learning_rate)
@@ -105,7 +104,6 @@ class SellfOneStep(Remembering):
         batches = self.memory.minibatches(self.config.policy_updates, self.config.batch_size, self.streams)
         train_on(batches, self.policy_loss, self.policy_optimiser)
 
-    @torch.no_grad()
     def inverse_any(self, batch: Decided) -> Tensor:
         """1/π_all, shape (E, B), at most `protocol.max_ips_weight`.
 
