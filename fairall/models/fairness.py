@@ -68,8 +68,11 @@ class FairThresholds(ByGroup):
                 f"{self.asked}: model={self.config.name} has no estimate of p(label = 1) that "
                 "thresholds could be chosen for; take fairness=none, or for instance model=ensemble"
             )
-        self.fairness, self.learner, self.share = fairness, learner, share
-        self.two_groups, self.takes_amounts = learner.two_groups, learner.takes_amounts
+        self.fairness = fairness
+        self.learner = learner
+        self.share = share
+        self.two_groups = learner.two_groups
+        self.takes_amounts = learner.takes_amounts
         self.seen = Memory("all", fairness.window, of=Scored)
         self.streams = SeedStreams(seeds, "scores of fairness")
 
@@ -182,7 +185,8 @@ class BlindThresholds(FairThresholds):
 
     def __init__(self, fairness: FairnessConfig, learner: Learner, share: float = 1.0) -> None:
         super().__init__(fairness, learner, share)
-        asked, self.takes_amounts = f"{self.asked} fairness.blind=true", False
+        asked = f"{self.asked} fairness.blind=true"
+        self.takes_amounts = False
         if not isinstance(learner, Remembering):
             raise FairAllError(
                 f"{asked}: model={self.config.name} is no classifier of remembered people; "
@@ -224,12 +228,14 @@ class BlindThresholds(FairThresholds):
     @torch.no_grad()
     def columns(self, log_odds: Tensor, x: Tensor) -> Tensor:
         """p(ỹ = 1 | x), and that or 1, as people count in the rates, times p(S = g | x), (E, M, 1 + G)."""
-        p, of_s = log_odds.sigmoid(), self.group_net.logit(x, x[..., 0]).double().sigmoid()
+        p = log_odds.sigmoid()
+        of_s = self.group_net.logit(x, x[..., 0]).double().sigmoid()
         return torch.stack([p, self.counted(p) * (1.0 - of_s), self.counted(p) * of_s], -1)
 
     @override
     def choose_for(self, e: int, group: Tensor, columns: Tensor) -> None:
-        p, members = columns[:, 0], columns[:, 1:]
+        p = columns[:, 0]
+        members = columns[:, 1:]
         of_price_1 = torch.tensor([-1.0, 1.0], dtype=torch.float64) / members.mean(0)
         counted = self.counted(p)
         of_groups = [torch.where(group == g, counted, 0.0) / counted[group == g].sum() for g in (0, 1)]

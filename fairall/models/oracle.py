@@ -209,7 +209,8 @@ class Oracle(ByGroup, FixedPolicy):
             if x is not None
         ]
         of_x, of_s = zip(*asked, strict=True)
-        x, s = torch.cat(of_x, -2), torch.cat(of_s, -1)
+        x = torch.cat(of_x, -2)
+        s = torch.cat(of_s, -1)
         person, _ = self._person_and_fit(x, s)
         key = computation_key(self._fit.encode(), person.numpy().tobytes())
         scored = cache.part("oracles").result(key, lambda _: {"log_odds": self.log_odds(x, s)})
@@ -217,7 +218,8 @@ class Oracle(ByGroup, FixedPolicy):
 
     def _person_and_fit(self, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         """A number of each person, as of `known`, and of the one of `fitted` that decides if they are new."""
-        n, hashed = len(self.threshold), hashes(x, s)
+        n = len(self.threshold)
+        hashed = hashes(x, s)
         split = (torch.arange(n) % self.setting.splits).repeat_interleave(s.numel() // n).view(s.shape)
         return hashed + split, split * FOLDS + hashed % FOLDS
 
@@ -258,7 +260,8 @@ class Oracle(ByGroup, FixedPolicy):
             )
 
         kind = min((regression, boosted_trees()), key=loss)
-        models, fits = list[Any](), list[np.ndarray]()
+        models = list[Any]()
+        fits = list[np.ndarray]()
         for x, label in self._given(kind, splits):
             fold = mixed_folds(label)
             fits.append(len(models) + fold)
@@ -316,7 +319,8 @@ def mixed_folds(label: np.ndarray) -> np.ndarray:
     """
     from sklearn.model_selection import StratifiedKFold  # takes a second
 
-    order, fold = np.random.default_rng(0).permutation(len(label)), np.zeros(len(label), dtype=int)
+    order = np.random.default_rng(0).permutation(len(label))
+    fold = np.zeros(len(label), dtype=int)
     for number, (_, left_out) in enumerate(StratifiedKFold(n_folds(label)).split(label, label[order])):
         fold[order[left_out]] = number
     return fold
@@ -329,7 +333,8 @@ def selected_strength(x: np.ndarray, label: np.ndarray) -> float:
     """
     from sklearn.model_selection import GridSearchCV  # takes a second
 
-    x, label = x[:CHOOSING], label[:CHOOSING]
+    x = x[:CHOOSING]
+    label = label[:CHOOSING]
     if (folds := n_folds(label)) < 2:
         return STRENGTHS[0]
     model = logistic(1.0, standardises=True)
@@ -352,6 +357,7 @@ def oracles(data: PreparedData, setting: Setting, cache: Cache) -> dict[str, Ora
     parity = BoundConfig(rule=FairnessRule.demographic_parity, slack=0.0)
     equal = Oracle(OracleConfig(name="oracle_fair", fairness=parity), setting)
     free.pretrain(data, cache, lambda **_: None)
-    equal.fitted, equal.known = free.fitted, free.known
+    equal.fitted = free.fitted
+    equal.known = free.known
     equal.choose_thresholds(data.train, free.log_odds(data.train.x, data.train.s))
     return {"oracle": free, "oracle_fair": equal}

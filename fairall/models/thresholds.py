@@ -88,7 +88,8 @@ class ByGroup(Learner):
         """
         p = log_odds.double().clamp(min=LEAST_LOG_ODDS).sigmoid()
         stake, cost = self.setting.stake_and_cost(x)
-        counted, earned = self.counted(p), stake * (p - cost)
+        counted = self.counted(p)
+        earned = stake * (p - cost)
         ordered = log_odds.double() if self.setting.amounts is None else earned / counted
         return torch.stack([ordered, counted, earned], -1)
 
@@ -102,7 +103,8 @@ class ByGroup(Learner):
             x: their features, shape (R, N, D).
             s: sensitive attribute, shape (R, N).
         """
-        columns, groups = self.columns(log_odds, x), group_index(s, self.n_groups)
+        columns = self.columns(log_odds, x)
+        groups = group_index(s, self.n_groups)
         for e, (group, own) in enumerate(zip(groups, columns, strict=True)):
             if group.bincount(minlength=self.n_groups).all() and own.isfinite().all():
                 self.choose_for(e, group, own)
@@ -123,7 +125,9 @@ class ByGroup(Learner):
             columns: of the people, shape (n, 3).
         """
         assert self.bound is not None
-        slack, before, n = self.bound.slack, float(self.least_rate[e]), len(group)
+        slack = self.bound.slack
+        before = float(self.least_rate[e])
+        n = len(group)
         groups = [Ranking(columns[group == g].numpy()) for g in range(self.n_groups)]
         bends = np.concatenate([one.rate - shift for one in groups for shift in (0.0, slack)])
         least = np.unique(bends.clip(0.0, 1.0 - slack))
@@ -192,7 +196,8 @@ class Ranking:
     def __init__(self, columns: np.ndarray) -> None:
         first = columns[np.argsort(-columns[:, 0], kind="stable")]
         counted, self.earned = np.cumsum(np.pad(first[:, 1:], [(1, 0), (0, 0)]), axis=0).T
-        self.ordered, self.rate = first[:, 0], counted / counted[-1]
+        self.ordered = first[:, 0]
+        self.rate = counted / counted[-1]
         self.accepted = np.arange(len(counted))
 
     def number(self, rate: float) -> float:
@@ -220,7 +225,8 @@ class Ranking:
         # A multiple of 1/n times n may exceed a whole number by rounding.
         threshold = self.ordered[max(math.ceil(accepted - TIED), 1) - 1]
         beyond = self.ordered - threshold
-        surely, tied = (beyond > TIED).sum(), (np.abs(beyond) <= TIED).sum()
+        surely = (beyond > TIED).sum()
+        tied = (np.abs(beyond) <= TIED).sum()
         return float(threshold), float(np.clip((accepted - surely) / tied, 0.0, 1.0))
 
 
@@ -242,7 +248,8 @@ def crossing(quantity: Callable[[float], float], limit: float) -> tuple[float, f
     """
     if quantity(0.0) <= limit:
         return 0.0, 0.0, 1.0
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     while quantity(high) > limit and high < MOST_EXPENSIVE:
         low, high = high, 2.0 * high
     for _ in range(HALVINGS):

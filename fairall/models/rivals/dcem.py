@@ -60,8 +60,11 @@ class DCEM(Remembering):
     @override
     def minibatches(self) -> Iterable[Decided]:
         """Minibatches of everybody, on which e is trained, then by rounds, completed by an E-step each."""
-        config, draw = self.config, self.memory.minibatches
-        rounds = [draw(config.updates, config.batch_size, self.streams) for _ in range(config.rounds)]
+        config = self.config
+        rounds = [
+            self.memory.minibatches(config.updates, config.batch_size, self.streams)
+            for _ in range(config.rounds)
+        ]
         train_on(itertools.chain(*rounds), self.selection_loss, self.selection_optimiser)
         for batches in rounds:
             yield from [self.completed(batch) for batch in batches]
@@ -79,7 +82,8 @@ class DCEM(Remembering):
     @override
     def loss(self, batch: Decided) -> Tensor:
         """The loss of the M-step for people after an E-step, shape (E,)."""
-        logit, expected = self.classifier.logit(batch.x, batch.s), batch.label
+        logit = self.classifier.logit(batch.x, batch.s)
+        expected = batch.label
         with torch.no_grad():
             seen = self.selection.logit(batch.x, batch.s)
         of_label = cross_entropy(logit, expected)

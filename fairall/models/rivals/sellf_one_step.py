@@ -125,15 +125,18 @@ class SellfOneStep(Remembering):
 
     def policy_loss(self, batch: Decided) -> Tensor:
         """Loss of the policy on people accepted or not, shape (E,)."""
-        config, setting, inverse_any = self.config, self.setting, self.inverse_any(batch)
+        config = self.config
+        inverse_any = self.inverse_any(batch)
         accepts = self.policy.logit(batch.x, batch.s).sigmoid()
-        weight = ips_weight(batch.propensity, batch.accepted, setting.protocol.max_ips_weight)
-        utility = (batch.accepted * weight * (batch.label - setting.cost) * accepts).mean(-1)
+        weight = ips_weight(batch.propensity, batch.accepted, self.setting.protocol.max_ips_weight)
+        utility = (batch.accepted * weight * (batch.label - self.setting.cost) * accepts).mean(-1)
         predicted = super().score(batch.x, batch.s, self.streams)
         imputed = torch.where(batch.accepted, batch.label, predicted)
-        right, counted = accepts, imputed
+        right = accepts
+        counted = imputed
         if config.fairness == "accuracy":
-            right, counted = accepts * imputed + (1.0 - accepts) * (1.0 - imputed), torch.ones_like(imputed)
+            right = accepts * imputed + (1.0 - accepts) * (1.0 - imputed)
+            counted = torch.ones_like(imputed)
         group = by_group(batch.s).to(accepts.dtype)
         share = confidence_weights(accepts.detach(), counted, inverse_any, group)
         moments = weighted_mean((1.0 - accepts).square() * inverse_any, group)
