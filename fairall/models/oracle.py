@@ -337,8 +337,9 @@ def selected_strength(x: np.ndarray, label: np.ndarray) -> float:
     label = label[:CHOOSING]
     if (folds := n_folds(label)) < 2:
         return STRENGTHS[0]
-    model = logistic(1.0, standardises=True)
-    search = GridSearchCV(model, {"c": STRENGTHS}, scoring="neg_log_loss", cv=folds, refit=False)
+    search = GridSearchCV(
+        logistic(1.0, standardises=True), {"c": STRENGTHS}, scoring="neg_log_loss", cv=folds, refit=False
+    )
     return float(search.fit(x, label).best_params_["c"])
 
 

@@ -166,8 +166,7 @@ class ByGroup(Learner):
 
     def of_group(self, values: Tensor, s: Tensor) -> Tensor:
         """The value (R, G) of each person's group, of the shape of s."""
-        group = group_index(s, self.n_groups)
-        return values.gather(1, group.reshape(len(values), -1)).view(s.shape)
+        return values.gather(1, group_index(s, self.n_groups).reshape(len(values), -1)).view(s.shape)
 
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """The acceptance probability, shape (E, B); 0 or 1 but at a threshold."""

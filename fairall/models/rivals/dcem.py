@@ -76,8 +76,10 @@ class DCEM(Remembering):
 
     def completed(self, batch: Decided) -> Decided:
         """The E-step: E[ỹ] in place of the labels."""
-        p = self.score(batch.x, batch.s, self.streams)
-        return replace(batch, label=torch.where(batch.accepted, batch.label, p))
+        return replace(
+            batch,
+            label=torch.where(batch.accepted, batch.label, self.score(batch.x, batch.s, self.streams)),
+        )
 
     @override
     def loss(self, batch: Decided) -> Tensor:

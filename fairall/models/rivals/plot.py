@@ -168,10 +168,11 @@ class AdOpt(PseudoLabelled):
         generator, classifier, discriminator = nets = self.nets(streams)
         slow = Adam([*generator.parameters(), *classifier.parameters()], config.adaptation_rate, BETAS)
         fast = Adam(discriminator.parameters(), config.discriminator_rate, BETAS)
-        size = config.adaptation_updates, config.adaptation_batch
-        for batches in zip(
-            *(of.minibatches(*size, streams) for of in (self.memory, applicants)), strict=True
-        ):
+        of_both = (
+            of.minibatches(config.adaptation_updates, config.adaptation_batch, streams)
+            for of in (self.memory, applicants)
+        )
+        for batches in zip(*of_both, strict=True):
             fast.zero_grad()
             slow.minimise(self.adaptation_loss(nets, *batches))
             fast.step()

@@ -117,8 +117,7 @@ class SellfOneStep(Remembering):
 
     def loss(self, batch: Decided) -> Tensor:
         """Loss of the label predictor: cross-entropy with weights (1 − π)/π_all, a mean per group, (E,)."""
-        logit = self.classifier.logit(batch.x, batch.s)
-        loss = cross_entropy(logit, batch.label)
+        loss = cross_entropy(self.classifier.logit(batch.x, batch.s), batch.label)
         rejects = 1.0 - self.score(batch.x, batch.s, self.streams)
         weight = batch.accepted * rejects * self.inverse_any(batch) * by_group(batch.s)
         return weighted_mean(loss, weight).sum(0)
@@ -130,8 +129,7 @@ class SellfOneStep(Remembering):
         accepts = self.policy.logit(batch.x, batch.s).sigmoid()
         weight = ips_weight(batch.propensity, batch.accepted, self.setting.protocol.max_ips_weight)
         utility = (batch.accepted * weight * (batch.label - self.setting.cost) * accepts).mean(-1)
-        predicted = super().score(batch.x, batch.s, self.streams)
-        imputed = torch.where(batch.accepted, batch.label, predicted)
+        imputed = torch.where(batch.accepted, batch.label, super().score(batch.x, batch.s, self.streams))
         right = accepts
         counted = imputed
         if config.fairness == "accuracy":
