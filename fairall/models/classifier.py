@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -163,18 +164,20 @@ class Remembering(Classifier):
     subclass may choose another memory, loss or rule.
 
     Attributes:
-        memory: of accepted people; a subclass may replace it.
+        remembered: whom the memory keeps.
+        memory: of people who were decided on; a subclass may replace it.
         fresh_adam: whether Adam starts anew at every time step, its moments 0. The first update then has the
             size of the learning rate, so that the classifier moves more from one time step to the next.
     """
 
+    remembered: ClassVar[Literal["accepted", "all"]] = "accepted"
     fresh_adam = False
     config: RememberingConfig
     config_type = RememberingConfig
 
     def __init__(self, config: RememberingConfig, setting: Setting) -> None:
         super().__init__(config, setting)
-        self.memory = Memory("accepted")
+        self.memory = Memory(self.remembered)
         self.rule = DecisionRule(setting.cost, drawn=False, amounts=setting.amounts)
 
     def loss(self, batch: Decided) -> Tensor:

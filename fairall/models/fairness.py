@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass, replace
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from typing_extensions import override
 
@@ -18,7 +17,7 @@ from fairall.errors import FairAllError, count
 from fairall.models.classifier import ClassifierNet, Remembering
 from fairall.models.learner import Learner, PretrainCurves
 from fairall.models.memory import Memory
-from fairall.models.objectives import train_on
+from fairall.models.objectives import cross_entropy, train_on
 from fairall.models.thresholds import ByGroup, crossing
 from fairall.nn.adam import Adam
 from fairall.runtime.randomness import SeedStreams
@@ -69,8 +68,11 @@ class FairThresholds(ByGroup):
                 f"{self.asked}: model={self.config.name} has no estimate of p(label = 1) that "
                 "thresholds could be chosen for; take fairness=none, or for instance model=ensemble"
             )
-        self.fairness, self.learner, self.share = fairness, learner, share
-        self.two_groups, self.takes_amounts = learner.two_groups, learner.takes_amounts
+        self.fairness = fairness
+        self.learner = learner
+        self.share = share
+        self.two_groups = learner.two_groups
+        self.takes_amounts = learner.takes_amounts
         self.seen = Memory("all", fairness.window, of=Scored)
         self.streams = SeedStreams(seeds, "scores of fairness")
 
@@ -183,7 +185,8 @@ class BlindThresholds(FairThresholds):
 
     def __init__(self, fairness: FairnessConfig, learner: Learner, share: float = 1.0) -> None:
         super().__init__(fairness, learner, share)
-        asked, self.takes_amounts = f"{self.asked} fairness.blind=true", False
+        asked = f"{self.asked} fairness.blind=true"
+        self.takes_amounts = False
         if not isinstance(learner, Remembering):
             raise FairAllError(
                 f"{asked}: model={self.config.name} is no classifier of remembered people; "
@@ -216,21 +219,23 @@ class BlindThresholds(FairThresholds):
 
     def _learn_groups(self) -> None:
         def loss(batch: Decided) -> Tensor:
-            logit, in_second = self.group_net.logit(batch.x, batch.s), (batch.s > 0).to(batch.x.dtype)
-            return F.binary_cross_entropy_with_logits(logit, in_second, reduction="none").mean(-1)
+            return cross_entropy(self.group_net.logit(batch.x, batch.s), (batch.s > 0).float()).mean(-1)
 
         batches = self.seen.minibatches(self.config.updates, self.config.batch_size, self.group_streams)
         train_on(batches, loss, self.optimiser)
 
     @override
+    @torch.no_grad()
     def columns(self, log_odds: Tensor, x: Tensor) -> Tensor:
         """p(ỹ = 1 | x), and that or 1, as people count in the rates, times p(S = g | x), (E, M, 1 + G)."""
-        p, of_s = log_odds.sigmoid(), self.group_net.logit(x, x[..., 0]).double().sigmoid()
+        p = log_odds.sigmoid()
+        of_s = self.group_net.logit(x, x[..., 0]).double().sigmoid()
         return torch.stack([p, self.counted(p) * (1.0 - of_s), self.counted(p) * of_s], -1)
 
     @override
     def choose_for(self, e: int, group: Tensor, columns: Tensor) -> None:
-        p, members = columns[:, 0], columns[:, 1:]
+        p = columns[:, 0]
+        members = columns[:, 1:]
         of_price_1 = torch.tensor([-1.0, 1.0], dtype=torch.float64) / members.mean(0)
         counted = self.counted(p)
         of_groups = [torch.where(group == g, counted, 0.0) / counted[group == g].sum() for g in (0, 1)]
@@ -246,14 +251,12 @@ class BlindThresholds(FairThresholds):
         self.chance[e] = torch.tensor([first, 1.0 - first], dtype=torch.float64)
 
     @override
-    @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """The acceptance probability, shape (E, B), which does not depend on s."""
         p, least = self._least(x, s, streams)
         return ((p >= least).double() @ self.chance.unsqueeze(-1)).squeeze(-1).to(x.dtype)
 
     @override
-    @torch.no_grad()
     def compared(self, x: Tensor, s: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor]:
         """p(ỹ = 1 | x), and the least accepted by the first policy, shapes (E, B)."""
         p, least = self._least(x, s, streams)

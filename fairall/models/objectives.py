@@ -39,7 +39,7 @@ def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
     >>> masked_mean(torch.tensor([[1.0, 3.0], [5.0, 7.0]]), torch.tensor([[True, True], [False, False]]))
     tensor([2., 0.])
     """
-    total = torch.where(mask, values, values.new_zeros(())).sum(-1)
+    total = torch.where(mask, values, 0.0).sum(-1)
     return total / mask.sum(-1).clamp(min=1)
 
 

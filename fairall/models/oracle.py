@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,9 +33,6 @@ from fairall.nn.stacked import AT_ONCE
 from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Cache, State, Stateful
 from fairall.storage.identity import computation_key
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
 
 STRENGTHS = (1e-3, 1e-2, 0.1, 1.0)  # C of the logistic regression, from strong to weak penalties
 FOLDS = 5
@@ -69,10 +66,10 @@ class Optimal(FixedPolicy):
     def __init__(self, config: OptimalConfig, setting: Setting) -> None:
         super().__init__(config, setting)
         if config.reads is not None and setting.schema.names != config.reads:
-            reads, features = ", ".join(config.reads), ", ".join(setting.schema.names)
             raise FairAllError(
-                f"model={config.name} reads {reads}, and the data set has {features}; it is for "
-                f"dataset=synthetic with dataset.observed=[{reads}]"
+                f"model={config.name} reads {', '.join(config.reads)}, and the data set has "
+                f"{', '.join(setting.schema.names)}; it is for the features of dataset=synthetic "
+                "dataset.observed=[K]"
             )
         self.rule = DecisionRule(setting.cost, drawn=config.decision == "sample")
         self.inputs = FeatureInputs(setting.schema)
@@ -85,15 +82,14 @@ class Optimal(FixedPolicy):
         people = data.applicants(self.config.fit_rows, self.setting.seeds, "optimal").next()
         # Without a penalty, which would bias the estimate of p.
         kind = LogisticRegression(C=float("inf"), max_iter=10_000)
-        inputs = self._inputs(people.x, people.s)
-        self.fitted.keep([fitted(kind, *own) for own in zip(inputs, people.label.numpy(), strict=True)])
+        given = zip(self._inputs(people.x, people.s), people.label.numpy(), strict=True)
+        self.fitted.keep([fitted(kind, *own) for own in given])
         return None
 
-    @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """p, shape (E, B); draws nothing."""
-        of_seeds = zip(self.fitted.read(), self._inputs(x, s), strict=True)
-        return torch.from_numpy(np.stack([log_odds(*own) for own in of_seeds])).sigmoid().to(x.dtype)
+        of_seeds = np.array([*map(log_odds, self.fitted.read(), self._inputs(x, s))])
+        return torch.from_numpy(of_seeds).sigmoid().to(x.dtype)
 
     def _inputs(self, x: Tensor, s: Tensor) -> np.ndarray:
         inputs = self.inputs.with_s(x, s) if self.config.sees_sensitive else self.inputs(x)
@@ -212,7 +208,9 @@ class Oracle(ByGroup, FixedPolicy):
             )
             if x is not None
         ]
-        x, s = torch.cat([x for x, _ in asked], -2), torch.cat([s for _, s in asked], -1)
+        of_x, of_s = zip(*asked, strict=True)
+        x = torch.cat(of_x, -2)
+        s = torch.cat(of_s, -1)
         person, _ = self._person_and_fit(x, s)
         key = computation_key(self._fit.encode(), person.numpy().tobytes())
         scored = cache.part("oracles").result(key, lambda _: {"log_odds": self.log_odds(x, s)})
@@ -220,7 +218,8 @@ class Oracle(ByGroup, FixedPolicy):
 
     def _person_and_fit(self, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         """A number of each person, as of `known`, and of the one of `fitted` that decides if they are new."""
-        n, hashed = len(self.threshold), hashes(x, s)
+        n = len(self.threshold)
+        hashed = hashes(x, s)
         split = (torch.arange(n) % self.setting.splits).repeat_interleave(s.numel() // n).view(s.shape)
         return hashed + split, split * FOLDS + hashed % FOLDS
 
@@ -234,14 +233,14 @@ class Oracle(ByGroup, FixedPolicy):
                 found[rows] = torch.from_numpy(log_odds(model, self._inputs(model, x[rows], s[rows])))
         return found
 
-    def _inputs(self, kind: BaseEstimator, x: Tensor, s: Tensor) -> np.ndarray:
+    def _inputs(self, kind: Any, x: Tensor, s: Tensor) -> np.ndarray:
         """Inputs of a kind of classifier for people x (N, D) and s (N,), shape (N, F)."""
         from fairall.models.ridge import Ridge  # imports scikit-learn
 
         inputs = self.inputs if isinstance(kind, Ridge) else self.codes
         return inputs.with_s(x, s).double().numpy()
 
-    def _given(self, kind: BaseEstimator, splits: list[People]) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _given(self, kind: Any, splits: list[People]) -> list[tuple[np.ndarray, np.ndarray]]:
         """Inputs of a kind of classifier (N, F), and labels (N,), of the people of each split."""
         return [(self._inputs(kind, own.x, own.s), own.label.numpy()) for own in splits]
 
@@ -252,14 +251,17 @@ class Oracle(ByGroup, FixedPolicy):
         regression = logistic(1.0, standardises=True)
         regression.set_params(c=selected_strength(*self._given(regression, splits)[0]))
 
-        def loss(kind: BaseEstimator) -> float:
+        def loss(kind: Any) -> float:
             """Log loss on validation people, summed over splits."""
-            models = [fitted(kind, *given) for given in self._given(kind, splits)]
-            asked = zip(models, self._given(kind, validation), strict=True)
-            return sum(log_loss(label, model.predict_proba(x), labels=[0, 1]) for model, (x, label) in asked)
+            of_splits = zip(self._given(kind, splits), self._given(kind, validation), strict=True)
+            return sum(
+                log_loss(label, fitted(kind, *given).predict_proba(x), labels=[0, 1])
+                for given, (x, label) in of_splits
+            )
 
         kind = min((regression, boosted_trees()), key=loss)
-        models, fits = list[Any](), list[np.ndarray]()
+        models = list[Any]()
+        fits = list[np.ndarray]()
         for x, label in self._given(kind, splits):
             fold = mixed_folds(label)
             fits.append(len(models) + fold)
@@ -273,9 +275,8 @@ class Oracle(ByGroup, FixedPolicy):
         # People who are alike have the mean.
         _, kind_of = np.unique(hashed, return_inverse=True)
         mean = np.bincount(kind_of, self._by_fits(fit, *given)) / np.bincount(kind_of)
-        known = Known()
-        known.add(hashed, torch.from_numpy(mean[kind_of]))
-        return {"fitted": self.fitted.state_dict(), "known": known.state_dict()}
+        self.known.add(hashed, torch.from_numpy(mean[kind_of]))
+        return {"fitted": self.fitted.state_dict(), "known": self.known.state_dict()}
 
 
 class Known(Stateful):
@@ -318,7 +319,8 @@ def mixed_folds(label: np.ndarray) -> np.ndarray:
     """
     from sklearn.model_selection import StratifiedKFold  # takes a second
 
-    order, fold = np.random.default_rng(0).permutation(len(label)), np.zeros(len(label), dtype=int)
+    order = np.random.default_rng(0).permutation(len(label))
+    fold = np.zeros(len(label), dtype=int)
     for number, (_, left_out) in enumerate(StratifiedKFold(n_folds(label)).split(label, label[order])):
         fold[order[left_out]] = number
     return fold
@@ -331,11 +333,13 @@ def selected_strength(x: np.ndarray, label: np.ndarray) -> float:
     """
     from sklearn.model_selection import GridSearchCV  # takes a second
 
-    x, label = x[:CHOOSING], label[:CHOOSING]
+    x = x[:CHOOSING]
+    label = label[:CHOOSING]
     if (folds := n_folds(label)) < 2:
         return STRENGTHS[0]
-    model = logistic(1.0, standardises=True)
-    search = GridSearchCV(model, {"c": STRENGTHS}, scoring="neg_log_loss", cv=folds, refit=False)
+    search = GridSearchCV(
+        logistic(1.0, standardises=True), {"c": STRENGTHS}, scoring="neg_log_loss", cv=folds, refit=False
+    )
     return float(search.fit(x, label).best_params_["c"])
 
 
@@ -350,14 +354,11 @@ def oracles(data: PreparedData, setting: Setting, cache: Cache) -> dict[str, Ora
     Raises:
         NoOracleError: as `Oracle.pretrain`.
     """
-    free, equal = (
-        Oracle(OracleConfig(name=name, fairness=BoundConfig(rule=rule, slack=0.0)), setting)
-        for name, rule in (
-            ("oracle", FairnessRule.none),
-            ("oracle_fair", FairnessRule.demographic_parity),
-        )
-    )
+    free = Oracle(OracleConfig(name="oracle", fairness=BoundConfig(rule=FairnessRule.none)), setting)
+    parity = BoundConfig(rule=FairnessRule.demographic_parity, slack=0.0)
+    equal = Oracle(OracleConfig(name="oracle_fair", fairness=parity), setting)
     free.pretrain(data, cache, lambda **_: None)
-    equal.fitted, equal.known = free.fitted, free.known
+    equal.fitted = free.fitted
+    equal.known = free.known
     equal.choose_thresholds(data.train, free.log_odds(data.train.x, data.train.s))
     return {"oracle": free, "oracle_fair": equal}

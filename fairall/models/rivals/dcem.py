@@ -20,7 +20,6 @@ from fairall.config.checks import at_least, not_negative
 from fairall.data.people import Decided
 from fairall.models.classifier import ClassifierNet, Remembering, RememberingConfig
 from fairall.models.learner import Setting
-from fairall.models.memory import Memory
 from fairall.models.objectives import cross_entropy, train_on
 from fairall.nn.adam import Adam
 from fairall.runtime.randomness import SeedStreams
@@ -50,10 +49,10 @@ class DCEM(Remembering):
     two_groups = False
     config: DCEMConfig
     config_type = DCEMConfig
+    remembered = "all"
 
     def __init__(self, config: DCEMConfig, setting: Setting) -> None:
         super().__init__(config, setting)
-        self.memory = Memory("all")
         self.classifier.sees_s = config.protected_as_feature
         self.selection = ClassifierNet(setting, config.clf_arch, SeedStreams(setting.seeds, "selection"))
         self.selection_optimiser = Adam(self.selection.parameters(), config.learning_rate)
@@ -61,8 +60,11 @@ class DCEM(Remembering):
     @override
     def minibatches(self) -> Iterable[Decided]:
         """Minibatches of everybody, on which e is trained, then by rounds, completed by an E-step each."""
-        config, draw = self.config, self.memory.minibatches
-        rounds = [draw(config.updates, config.batch_size, self.streams) for _ in range(config.rounds)]
+        config = self.config
+        rounds = [
+            self.memory.minibatches(config.updates, config.batch_size, self.streams)
+            for _ in range(config.rounds)
+        ]
         train_on(itertools.chain(*rounds), self.selection_loss, self.selection_optimiser)
         for batches in rounds:
             yield from [self.completed(batch) for batch in batches]
@@ -74,13 +76,16 @@ class DCEM(Remembering):
 
     def completed(self, batch: Decided) -> Decided:
         """The E-step: E[ỹ] in place of the labels."""
-        p = self.score(batch.x, batch.s, self.streams)
-        return replace(batch, label=torch.where(batch.accepted, batch.label, p))
+        return replace(
+            batch,
+            label=torch.where(batch.accepted, batch.label, self.score(batch.x, batch.s, self.streams)),
+        )
 
     @override
     def loss(self, batch: Decided) -> Tensor:
         """The loss of the M-step for people after an E-step, shape (E,)."""
-        logit, expected = self.classifier.logit(batch.x, batch.s), batch.label
+        logit = self.classifier.logit(batch.x, batch.s)
+        expected = batch.label
         with torch.no_grad():
             seen = self.selection.logit(batch.x, batch.s)
         of_label = cross_entropy(logit, expected)

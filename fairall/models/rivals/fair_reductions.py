@@ -98,7 +98,6 @@ class FairReductions(Learner):
             self.remember(decided, first=False)
         return {}
 
-    @torch.no_grad()
     def update(self, decided: Decided) -> None:
         """Remember the applicants, and find the distribution over policies anew at the time steps for that.
 
@@ -106,7 +105,8 @@ class FairReductions(Learner):
         `solve_every`, and its multiples.
         """
         self.remember(decided, first=not self.found)
-        applicants, every = decided.s.shape[1], self.config.solve_every
+        applicants = decided.s.shape[1]
+        every = self.config.solve_every
         self.seen += applicants
         step = (int(self.seen) - self.first_people) // applicants
         if step >= 0 and (step % every == 0 or (step < every and step & (step - 1) == 0)):
@@ -158,7 +158,9 @@ class FairReductions(Learner):
         unit = torch.eye(columns.shape[-1])
         step = torch.linalg.inv(bound + RIDGE * unit)
         everybody = unit[-1:].expand(len(columns), 1, -1)
-        found, classifier, theta = [-everybody, everybody], 0.0 * everybody.mT, 0.0 * SIGNS
+        found = [-everybody, everybody]
+        classifier = 0.0 * everybody.mT
+        theta = 0.0 * SIGNS
         for iteration in range(self.config.iterations):
             multiplier = LARGEST_MULTIPLIER * (theta.softmax(-1) * SIGNS).sum(-1, keepdim=True)
             charge = cost + multiplier * gap
@@ -183,12 +185,15 @@ class FairReductions(Learner):
         `rounds`; ΣQ(4 + b) ≤ 4 bounds the regret of Q. Two classifiers are returned for each of `rounds` + 1
         policies. Arguments are as `problem` returns them.
         """
-        rounds, mu, scale = self.config.rounds, self.smoothing, self.psi * self.smoothing
+        rounds = self.config.rounds
+        mu = self.smoothing
+        scale = self.psi * mu
         best = self.cheapest(columns, gap, loss)
         least = (accepted(best, columns) * loss).sum(-1)
         policies = best.unsqueeze(1).repeat(1, rounds + 1, 1, 1)
         q = loss.new_zeros(len(loss), rounds + 1)
-        b, pi = torch.zeros_like(q), loss.new_zeros(*loss.shape, rounds + 1)
+        b = torch.zeros_like(q)
+        pi = loss.new_zeros(*loss.shape, rounds + 1)
         number = 0
         while number < rounds:
             accepts = (pi @ q.unsqueeze(-1)).squeeze(-1)
@@ -200,7 +205,9 @@ class FairReductions(Learner):
             d = v - regret - 4.0
             if (d <= 0).all():
                 break
-            policies[:, number], pi[..., number], b[:, number] = found, own, regret
+            policies[:, number] = found
+            pi[..., number] = own
+            b[:, number] = regret
             q[:, number] = torch.where(d > 0, (v + d) / (2.0 * (1.0 - 2.0 * mu) * s), 0.0)
             number += 1
             q *= (4.0 / (q * (4.0 + b))[:, :number].sum(-1, keepdim=True)).clamp(max=1.0)
@@ -212,7 +219,6 @@ class FairReductions(Learner):
         """Inputs of linear classifiers, shape (E, B, inputs + 2)."""
         return F.pad(self.inputs.with_s(x, s), (0, 1), value=1.0)
 
-    @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """(1 − 2μ_m)·Σ Q_π·π + μ_m, and 1 in the phase that accepts everybody, shape (E, B)."""
         if not self.found:
@@ -277,7 +283,8 @@ def best_mixture(cost: Tensor, gap: Tensor, slack: float) -> tuple[Tensor, Tenso
         >>> best_mixture(torch.tensor([[0.0, -1.0]]), torch.tensor([[0.0, 0.4]]), 0.1)
         (tensor([[0, 1]]), tensor([[0.7500, 0.2500]]))
     """
-    first, second = gap.unsqueeze(-1), gap.unsqueeze(-2)
+    first = gap.unsqueeze(-1)
+    second = gap.unsqueeze(-2)
     # Of the first of each pair: where the gap is a bound, and 1 where the gap of the first is within both.
     shares = [(bound - second) / (first - second) for bound in (slack, -slack)]
     shares.append(torch.where(first.abs() <= slack, 1.0, torch.nan).expand_as(shares[0]))

@@ -22,10 +22,8 @@ from typing_extensions import override
 
 from fairall.config.checks import at_least, optional
 from fairall.data.people import Decided
-from fairall.models.learner import Setting
 from fairall.models.logistic import mixture_odds
 from fairall.models.members import Members, MembersConfig
-from fairall.models.memory import Memory
 
 
 @dataclass
@@ -53,10 +51,7 @@ class MultipleImputation(Members):
 
     config: MultipleImputationConfig
     config_type = MultipleImputationConfig
-
-    def __init__(self, config: MultipleImputationConfig, setting: Setting) -> None:
-        super().__init__(config, setting)
-        self.memory = Memory("all")
+    remembered = "all"
 
     @override
     def update(self, decided: Decided) -> None:

@@ -77,9 +77,8 @@ class NeuralUcb(Remembering):
 
     def bonus(self, x: Tensor, s: Tensor) -> Tensor:
         """α·sqrt(φᵀ A⁻¹ φ), shape (E, B), float64."""
-        features = self.features(x, s)
         a = self.gram + self.config.ridge * torch.eye(self.gram.shape[1]).double()
-        whitened = torch.linalg.solve_triangular(torch.linalg.cholesky(a), features, upper=False)
+        whitened = torch.linalg.solve_triangular(torch.linalg.cholesky(a), self.features(x, s), upper=False)
         return self.config.alpha * whitened.square().sum(1).sqrt()
 
     @override

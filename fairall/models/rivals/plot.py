@@ -70,7 +70,8 @@ class PseudoLabelled(Remembering):
         trained with i, so ε is recorded. Hence Σ d·ỹ/π has the expectation Σ ỹ over f ≥ c or A_i = 1. Of a
         rejected person who was no candidate the clone was trained without i, and 0 or ε is an approximation.
         """
-        rejected, chance = propensity < 1.0, self.chance(x, s)
+        rejected = propensity < 1.0
+        chance = self.chance(x, s)
         clone = self.optimist(x, s, rejected & (uniform < chance))
         return torch.where(rejected, chance * clone.propensity(x, s, self.streams), propensity)
 
@@ -82,7 +83,8 @@ class PseudoLabelled(Remembering):
             s: their sensitive attribute, shape (E, N).
             candidate: which of them are candidates, shape (E, N), bool.
         """
-        clone, certain = copy.deepcopy(self), torch.ones_like(s)
+        clone = copy.deepcopy(self)
+        certain = torch.ones_like(s)
         clone.config = replace(self.config, updates=self.config.clone_updates)
         clone.memory.add(Decided(x, s, certain, candidate, certain))
         clone.train_classifier()
@@ -154,20 +156,23 @@ class AdOpt(PseudoLabelled):
 
     def chance(self, x: Tensor, s: Tensor) -> Tensor:
         """1 where the adapted classifier accepts, 0 elsewhere."""
-        return (self.adapted(x, s) >= self.setting.cost).to(s.dtype)
+        return self.rule.propensity(self.adapted(x, s), x)
 
     def adapted(self, x: Tensor, s: Tensor) -> Tensor:
         """p(ỹ = 1) of applicants by a classifier adapted to them, shape (E, N); the learner is unchanged."""
-        config, everybody, applicants = self.config, torch.ones_like(s), Memory("all")
+        config = self.config
+        everybody = torch.ones_like(s)
+        applicants = Memory("all")
         applicants.add(Decided(x, s, everybody, everybody > 0, everybody))
         streams = self.streams.copy()  # which training f advances, so that every time step has other weights
         generator, classifier, discriminator = nets = self.nets(streams)
         slow = Adam([*generator.parameters(), *classifier.parameters()], config.adaptation_rate, BETAS)
         fast = Adam(discriminator.parameters(), config.discriminator_rate, BETAS)
-        size = config.adaptation_updates, config.adaptation_batch
-        for batches in zip(
-            *(of.minibatches(*size, streams) for of in (self.memory, applicants)), strict=True
-        ):
+        of_both = (
+            of.minibatches(config.adaptation_updates, config.adaptation_batch, streams)
+            for of in (self.memory, applicants)
+        )
+        for batches in zip(*of_both, strict=True):
             fast.zero_grad()
             slow.minimise(self.adaptation_loss(nets, *batches))
             fast.step()

@@ -18,8 +18,7 @@ from fairall.config.checks import at_least, between, copies, hidden_sizes, not_n
 from fairall.data.people import Decided
 from fairall.models.classifier import ClassifierNet, Remembering, RememberingConfig
 from fairall.models.learner import DecisionRule, Setting
-from fairall.models.memory import Memory
-from fairall.models.objectives import by_group, ips_weight, train_on
+from fairall.models.objectives import by_group, cross_entropy, ips_weight, train_on
 from fairall.models.past import PastNets
 from fairall.nn.adam import Adam
 from fairall.runtime.randomness import SeedStreams
@@ -74,10 +73,10 @@ class SellfOneStep(Remembering):
 
     config: SellfOneStepConfig
     config_type = SellfOneStepConfig
+    remembered = "all"
 
     def __init__(self, config: SellfOneStepConfig, setting: Setting) -> None:
         super().__init__(config, setting)
-        self.memory = Memory("all")
         self.rule = DecisionRule()
         self.policy = ClassifierNet(setting, config.policy_arch, SeedStreams(setting.seeds, "policy"))
         self.policy_optimiser = Adam(self.policy.parameters(), config.policy_learning_rate)
@@ -105,7 +104,6 @@ class SellfOneStep(Remembering):
         batches = self.memory.minibatches(self.config.policy_updates, self.config.batch_size, self.streams)
         train_on(batches, self.policy_loss, self.policy_optimiser)
 
-    @torch.no_grad()
     def inverse_any(self, batch: Decided) -> Tensor:
         """1/π_all, shape (E, B), at most `protocol.max_ips_weight`.
 
@@ -119,23 +117,24 @@ class SellfOneStep(Remembering):
 
     def loss(self, batch: Decided) -> Tensor:
         """Loss of the label predictor: cross-entropy with weights (1 − π)/π_all, a mean per group, (E,)."""
-        logit = self.classifier.logit(batch.x, batch.s)
-        loss = F.binary_cross_entropy_with_logits(logit, batch.label, reduction="none")
+        loss = cross_entropy(self.classifier.logit(batch.x, batch.s), batch.label)
         rejects = 1.0 - self.score(batch.x, batch.s, self.streams)
         weight = batch.accepted * rejects * self.inverse_any(batch) * by_group(batch.s)
         return weighted_mean(loss, weight).sum(0)
 
     def policy_loss(self, batch: Decided) -> Tensor:
         """Loss of the policy on people accepted or not, shape (E,)."""
-        config, setting, inverse_any = self.config, self.setting, self.inverse_any(batch)
+        config = self.config
+        inverse_any = self.inverse_any(batch)
         accepts = self.policy.logit(batch.x, batch.s).sigmoid()
-        weight = ips_weight(batch.propensity, batch.accepted, setting.protocol.max_ips_weight)
-        utility = (batch.accepted * weight * (batch.label - setting.cost) * accepts).mean(-1)
-        predicted = super().score(batch.x, batch.s, self.streams)
-        imputed = torch.where(batch.accepted, batch.label, predicted)
-        right, counted = accepts, imputed
+        weight = ips_weight(batch.propensity, batch.accepted, self.setting.protocol.max_ips_weight)
+        utility = (batch.accepted * weight * (batch.label - self.setting.cost) * accepts).mean(-1)
+        imputed = torch.where(batch.accepted, batch.label, super().score(batch.x, batch.s, self.streams))
+        right = accepts
+        counted = imputed
         if config.fairness == "accuracy":
-            right, counted = accepts * imputed + (1.0 - accepts) * (1.0 - imputed), torch.ones_like(imputed)
+            right = accepts * imputed + (1.0 - accepts) * (1.0 - imputed)
+            counted = torch.ones_like(imputed)
         group = by_group(batch.s).to(accepts.dtype)
         share = confidence_weights(accepts.detach(), counted, inverse_any, group)
         moments = weighted_mean((1.0 - accepts).square() * inverse_any, group)

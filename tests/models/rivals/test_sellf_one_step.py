@@ -4,6 +4,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy
 
 from fairall.data.people import Decided
+from fairall.models.classifier import ClassifierNet
 from fairall.models.rivals.sellf_one_step import PastPolicies, SellfOneStep
 from fairall.runtime.randomness import SeedStreams
 from tests.models.conftest import online_step, regional, warmed
@@ -23,7 +24,7 @@ def test_losses_are_those_of_the_page_and_each_net_learns_by_its_own(fairness: s
     people, _ = regional(SeedStreams(seeds, "crowd"), 30)
     x, s, accepted = people.x, people.s, (torch.arange(30) % 3 > 0).expand(2, -1)
     batch = Decided.reveal(people, torch.full_like(s, 0.6), accepted)
-    past = [learner.net([8], SeedStreams(seeds, name)) for name in ("first", "second")]
+    past = [ClassifierNet(learner.setting, [8], SeedStreams(seeds, name)) for name in ("first", "second")]
     for net in past:
         learner.past.add(net, learner.past_streams)
     none_accepts = torch.stack([1 - net.logit(x, s).sigmoid() for net in past]).prod(0)
