@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -89,8 +90,9 @@ def _recorded(policy: Oracle | Constant, training: Training) -> Recorded:
         uniform, pi = luck.uniform(len(people)), [propensity(*of) for of in both]
         accepted = [uniform < of for of in pi]
         if not isinstance(policy, Oracle):
-            admitted = world.admit(people, Decisions(pi[0], accepted[0], pi[-1], accepted[-1]))
-            accepted = [getattr(admitted, name) for name in DECISIONS]
+            own, other = (Decisions(pi[side], accepted[side]) for side in (0, -1))
+            admitted = world.admit(people, replace(own, counterfactual=other))
+            accepted = [of.accepted for of in (admitted, admitted.counterfactual) if of]
         elif world.capacity is not None:
             ordered = [policy.ordered(score(policy, x, s), x) for x, s in both]
             values = [

@@ -123,7 +123,7 @@ class History(Stateful):
             "accepted": taken.accepted,
             "counted": counted.accepted,
             "ground_truth": applicants.ground_truth,
-            "counterfactually_accepted": counted.counterfactually_accepted,
+            "counterfactually_accepted": counted.counterfactual and counted.counterfactual.accepted,
             "largest_weight": torch.where(taken.accepted, 1.0 / taken.propensity, 1.0).amax(-1),
             **further,
         }
