@@ -22,7 +22,7 @@ import torch
 from scipy.special import stdtrit
 from torch import Tensor
 
-from fairall.errors import FairAllError
+from fairall.errors import FairAllError, one_line
 from fairall.runtime.process import import_own
 
 __all__ = ["Measure", "Quantity", "Spread", "measure"]  # for reproduction/; docs/api/metrics.md has more
@@ -217,13 +217,9 @@ def load_measures(
     for name in names:
         key = f"evaluation.measures: {name}"
         module, _, function = name.rpartition(".")
-        try:
+        written = "module.function, the module in the current folder or installed"
+        with one_line(f"{key} cannot be imported; write it as {written}"):
             registered = _registered.get(getattr(import_own(module), function))
-        except Exception as error:
-            raise FairAllError(
-                f"{key} cannot be imported ({type(error).__name__}: {error}); write it as module.function, "
-                "the module in the current folder or installed"
-            ) from error
         if registered is None:
             raise FairAllError(f"{key} is not a measure; decorate the function with @fairall.metrics.measure")
         columns = _names([registered])
@@ -257,12 +253,8 @@ def _try_out(tried: Measure, key: str, *, by_replicate: bool) -> None:
     data |= {"s": 2.0 * data["s"] - 1.0, "cost": 0.5, "stake": None}
     data |= {"places": torch.full((3, 2), 4.0), "group_score": torch.full((3, 2, 2), 0.5)}
     for suffix, weight in {"": torch.full((256,), 0.5), " with weight=None": None}.items():
-        try:
+        with one_line(f"{key} fails on made-up people{suffix}"):
             values = tried(data | {"weight": weight})
-        except Exception as error:
-            raise FairAllError(
-                f"{key} fails on made-up people{suffix} ({type(error).__name__}: {error})"
-            ) from error
         if isinstance(values, Tensor) and values.shape == wanted and values.is_floating_point():
             continue
         got = f"{values.dtype} of shape {tuple(values.shape)}" if isinstance(values, Tensor) else repr(values)
