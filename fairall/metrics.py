@@ -129,8 +129,9 @@ class Measure(Quantity):
 
     def __call__(self, data: Mapping[str, Any]) -> Tensor | None:
         """The measure of data by parameter name; None where the data lack one of them."""
-        known = [data[name] for name in self.needs if name in data]
-        return self.function(*known) if len(known) == len(self.needs) else None
+        if not data.keys() >= {*self.needs}:
+            return None
+        return self.function(*map(data.get, self.needs))
 
 
 _registered: dict[Callable[..., Tensor], Measure] = {}
@@ -514,8 +515,7 @@ def acceptance_rate_of(s_of_group: float, key: str, name: str) -> Measure:
     """
 
     def rate(accepted: Tensor, s: Tensor) -> Tensor:
-        of_group = s == s_of_group
-        return (accepted & of_group).sum(-1) / of_group.sum(-1)
+        return weighted_mean(accepted, s == s_of_group)
 
     rate.__doc__ = f"Share of each step's applicants with {name} who were accepted."
     described = f"acceptance_rate_{key}", f"acceptance rate of applicants, {name}", "share", None, SHARE

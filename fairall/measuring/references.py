@@ -87,10 +87,10 @@ def _recorded(policy: Oracle | Constant, training: Training) -> Recorded:
         both = [(people.x, people.s)]
         if people.counterfactual_x is not None:
             both.append((people.counterfactual_x, -people.s))
-        uniform, pi = luck.uniform(len(people)), [propensity(*of) for of in both]
-        accepted = [uniform < of for of in pi]
+        uniform = luck.uniform(len(people))
+        accepted = [uniform < propensity(*of) for of in both]
         if not isinstance(policy, Oracle):
-            own, other = (Decisions(pi[side], accepted[side]) for side in (0, -1))
+            own, other = (Decisions(of.float(), of) for of in (accepted[0], accepted[-1]))
             admitted = world.admit(people, replace(own, counterfactual=other))
             accepted = [of.accepted for of in (admitted, admitted.counterfactual) if of]
         elif world.capacity is not None:
@@ -106,7 +106,9 @@ def _recorded(policy: Oracle | Constant, training: Training) -> Recorded:
         decided.append(dict(zip(DECISIONS[: len(both)], accepted, strict=False)))
     n_steps = training.process.taken.steps + 1  # people who do not move are measured once
     measures = {name: values.expand(n_steps, -1) for name, values in measured.read().items()}
-    return history.of_another_policy(decided.read(), measures)
+    applicants = history.recorded().applicants | decided.read()
+    applicants.pop("group_score", None)  # what the decisions of the run have made of groups
+    return Recorded(measures, applicants)
 
 
 def _value(policy: Oracle, score: Tensor, s: Tensor, others: Tensor, others_s: Tensor) -> Tensor:

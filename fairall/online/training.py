@@ -175,13 +175,23 @@ class Training(Stateful):
             if self.config.protocol.effective is EffectiveDecisions.decided_again:
                 counted = self.decide(applicants)
             process.taken.add(taken.accepted)
-            further = {"rejections": process.taken.rejections, **world.observed()}
+            values = {
+                "s": applicants.s,
+                "label": applicants.label,
+                "accepted": taken.accepted,
+                "counted": counted.accepted,
+                "ground_truth": applicants.ground_truth,
+                "counterfactually_accepted": counted.counterfactual and counted.counterfactual.accepted,
+                "largest_weight": torch.where(taken.accepted, 1.0 / taken.propensity, 1.0).amax(-1),
+                "rejections": process.taken.rejections,
+                "propensity": taken.propensity if self.config.evaluation.decisions else None,
+                **world.observed(),
+            }
             if evaluation.amounts is not None:
-                further |= costs(applicants, evaluation.cost, evaluation.amounts)
-            if self.config.evaluation.decisions:
-                further["propensity"] = taken.propensity
+                values |= costs(applicants, evaluation.cost, evaluation.amounts)
             measures = self._measured()
-            self.history.record(applicants, taken, counted, further, measures)
+            self.history.steps.append({name: of for name, of in values.items() if of is not None})
+            self.history.measured.append(measures)
             advance(utility=measures["utility"].mean().item(), dpu=measures["dpu"].nanmean().item())
             after_step()
 
