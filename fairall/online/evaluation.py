@@ -90,7 +90,9 @@ class Evaluator:
         errors = []
         for e, pi in enumerate(of_policy["propensity"].chunk(len(self.seeds) if people.by_replicate else 1)):
             own = people.replicate(e)
-            known = {"weight": own.label_weight, "stratum": own.stratum}
-            of_utility = utility_standard_error(pi, own.label, **known, **costs(own, self.cost, self.amounts))
+            worth = costs(own, self.cost, self.amounts)
+            of_utility = utility_standard_error(
+                pi, own.label, weight=own.label_weight, stratum=own.stratum, **worth
+            )
             errors.append(torch.stack([of_utility, dpu_standard_error(pi, own.s, own.stratum)]))
         return measured | dict(zip((UTILITY_ERROR, DPU_ERROR), torch.cat(errors, 1), strict=True))

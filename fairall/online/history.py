@@ -55,6 +55,10 @@ class Records:
                 blocks[:] = [torch.cat(blocks)]
         return {name: whole for name, (whole,) in self._blocks.items()}
 
+    def __getitem__(self, name: str) -> Tensor:
+        """The values of a name at all time steps, shape (T, ...)."""
+        return self.read()[name]
+
     state_dict = read
 
     def load_state_dict(self, state: State) -> None:
@@ -79,34 +83,9 @@ class History(Stateful):
         self.measured = Records()
         self.steps = Records()
 
-    @property
-    def measures(self) -> dict[str, Tensor]:
-        """Measures of the policy by name, at the time steps from 0, shapes (T + 1, E)."""
-        return self.measured.read()
-
-    @property
-    def s(self) -> Tensor:
-        """Sensitive attribute of the applicants, shape (T, E, N)."""
-        return self.steps.read()["s"]
-
-    @property
-    def label(self) -> Tensor:
-        """Proxy labels of the applicants, revealed or not, shape (T, E, N)."""
-        return self.steps.read()["label"]
-
-    @property
-    def accepted(self) -> Tensor:
-        """The decisions taken, shape (T, E, N), bool."""
-        return self.steps.read()["accepted"]
-
-    @property
-    def propensity(self) -> Tensor:
-        """π(d=1 | x, s) of the decisions taken, if they are kept, shape (T, E, N)."""
-        return self.steps.read()["propensity"]
-
     def recorded(self) -> Recorded:
         """Measures and applicants with the decisions counted."""
         values = self.steps.read()
         values["accepted"] = values.pop("counted")
         values.pop("propensity", None)
-        return Recorded(self.measures, values)
+        return Recorded(self.measured.read(), values)

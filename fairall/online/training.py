@@ -120,7 +120,7 @@ class Training(Stateful):
     def replayed(self) -> Iterator[tuple[World, People]]:
         """The applicants of the time steps so far, with a world in which their time step has begun."""
         world = self.world.at_first()
-        for accepted in self.history.accepted:
+        for accepted in self.history.steps["accepted"]:
             people = world.next()
             yield world, people
             world.decided(people, accepted)
@@ -166,7 +166,7 @@ class Training(Stateful):
         `advance` gets the current utility and DPU, `after_step` may for instance save a checkpoint.
         """
         process, world, evaluation = self.process, self.world, self.evaluation
-        if not self.history.measures:
+        if not self.history.measured.read():
             self.history.measured.append(self._measured())
         while process.taken.steps < time_steps:
             applicants = world.next()
@@ -175,13 +175,14 @@ class Training(Stateful):
             if self.config.protocol.effective is EffectiveDecisions.decided_again:
                 counted = self.decide(applicants)
             process.taken.add(taken.accepted)
+            other = counted.counterfactual
             values = {
                 "s": applicants.s,
                 "label": applicants.label,
                 "accepted": taken.accepted,
                 "counted": counted.accepted,
                 "ground_truth": applicants.ground_truth,
-                "counterfactually_accepted": counted.counterfactual and counted.counterfactual.accepted,
+                "counterfactually_accepted": None if other is None else other.accepted,
                 "largest_weight": torch.where(taken.accepted, 1.0 / taken.propensity, 1.0).amax(-1),
                 "rejections": process.taken.rejections,
                 "propensity": taken.propensity if self.config.evaluation.decisions else None,
