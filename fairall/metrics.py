@@ -248,11 +248,15 @@ def _try_out(tried: Measure, key: str, *, by_replicate: bool) -> None:
     people = torch.arange(256).expand(*alone, -1)
     data: dict[str, Any] = {name: people >> bit & 1 > 0 for bit, name in enumerate((*MASKS, *BINARY))}
     data |= {name: data[name].float() for name in BINARY}
-    data |= dict.fromkeys(
-        ("propensity", "counterfactual", "counterfactual_y_held"), torch.full((2, 256), 0.5)
-    )
-    data |= {"s": 2.0 * data["s"] - 1.0, "cost": 0.5, "stake": None}
-    data |= {"places": torch.full((3, 2), 4.0), "group_score": torch.full((3, 2, 2), 0.5)}
+    policies = ("propensity", "counterfactual", "counterfactual_y_held")
+    data |= dict.fromkeys(policies, torch.full((2, 256), 0.5))
+    data |= {
+        "s": 2.0 * data["s"] - 1.0,
+        "cost": 0.5,
+        "stake": None,
+        "places": torch.full((3, 2), 4.0),
+        "group_score": torch.full((3, 2, 2), 0.5),
+    }
     for suffix, weight in {"": torch.full((256,), 0.5), " with weight=None": None}.items():
         with one_line(f"{key} fails on made-up people{suffix}"):
             values = tried(data | {"weight": weight})

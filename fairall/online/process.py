@@ -84,9 +84,7 @@ class Process(Stateful):
         learner = self.learner
         same_numbers = self.decisions.copy()
         measured = learner.propensity(applicants.x, applicants.s, self.decisions)
-        uniform = self.uniform
-        if uniform is None:
-            uniform = self.decisions.uniform(len(applicants))
+        uniform = self.decisions.uniform(len(applicants)) if self.uniform is None else self.uniform
 
         def sided(x: Tensor, s: Tensor, measured: Tensor) -> Decisions:
             propensity = self.explored(x, s, learner.explore(x, s, measured, uniform))

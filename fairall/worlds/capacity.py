@@ -42,8 +42,10 @@ class CapacityConfig(PartConfig):
 
     def validate(self) -> None:
         """Raise FairAllError for two limits at once."""
-        beside = f"null beside world.capacity.share={self.share}"
-        allowed = f"{beside}; for a number instead add world.capacity.share=null"
+        allowed = (
+            f"null beside world.capacity.share={self.share}; for a number instead add "
+            "world.capacity.share=null"
+        )
         require(None in (self.share, self.number), "world.capacity.number", self.number, allowed)
 
 
@@ -103,8 +105,7 @@ class Capacity(Part):
         had = pi >= LEAST
         # Who has a place before all equal people and none after them shares it by lot.
         first, last = (self.finds_place(rank + of, wants, rank) for of in (0.5, -0.5))
-        counted = [had, had & (inclusion < LEAST), wants & first & ~last]
-        self.counts += torch.stack(counted).sum((1, 2))
+        self.counts += torch.stack([had, had & (inclusion < LEAST), wants & first & ~last]).sum((1, 2))
         accepted = wants & self.finds_place(value, wants, value)
         if other is not None:
             found = self.finds_place(other_rank.double() + lot, wants, value)
