@@ -11,15 +11,13 @@ MOST_SHOWN = 500  # characters of what code of others raises
 
 
 class FairAllError(Exception):
-    """An error that the user can correct: the message says what is wrong, where, and what to do."""
+    """An error that the user can correct: the message says what is wrong, where, and what to do.
 
+    `args` are the lines of the message, one for each of several errors at once.
+    """
 
-class SeveralErrors(FairAllError):  # noqa: N818
-    """Several errors at once; `told` has a line for each of the first `MOST_FAULTS`."""
-
-    def __init__(self, told: list[str]) -> None:
-        super().__init__("\n".join(told))
-        self.told = told
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.args))
 
 
 @dataclass
@@ -40,10 +38,8 @@ class Collected:
         """Raise FairAllError with what was collected; nothing where there is none."""
         more = len(self.told) - MOST_FAULTS
         lines = self.told[:MOST_FAULTS] + [f"{count(more, 'more fault')}: correct these first"] * (more > 0)
-        if len(lines) > 1:
-            raise SeveralErrors(lines)
         if lines:
-            raise FairAllError(lines[0])
+            raise FairAllError(*lines)
 
 
 @contextmanager

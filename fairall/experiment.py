@@ -148,8 +148,10 @@ def run(*what: DictConfig | str, display: Display | None = None, command: str = 
     use_threads(config.threads)
     notes = [*training.data.notes, *training.notes(), *training.own_code.doubts]
     if config.hyperparameters == DEFAULTS and training.learner.learns:
-        of_run = f"{config.model.name} on {config.dataset.name}"
-        notes.append(f"no hyperparameters are selected for {of_run}, so it has the defaults of its file")
+        notes.append(
+            f"no hyperparameters are selected for {config.model.name} on {config.dataset.name}, so it has "
+            "the defaults of its file"
+        )
     for note in (*notes, *short_of(training)):
         display.say(f"Note: {note}.")
     for warning in training.warnings():

@@ -22,7 +22,7 @@ import torch
 from scipy.special import stdtrit
 from torch import Tensor
 
-from fairall.errors import FairAllError
+from fairall.errors import FairAllError, one_line
 from fairall.runtime.process import import_own
 
 __all__ = ["Measure", "Quantity", "Spread", "measure"]  # for reproduction/; docs/api/metrics.md has more
@@ -129,8 +129,9 @@ class Measure(Quantity):
 
     def __call__(self, data: Mapping[str, Any]) -> Tensor | None:
         """The measure of data by parameter name; None where the data lack one of them."""
-        known = {name: data[name] for name in self.needs if name in data}
-        return self.function(**known) if len(known) == len(self.needs) else None
+        if not data.keys() >= {*self.needs}:
+            return None
+        return self.function(**{name: data[name] for name in self.needs})
 
 
 _registered: dict[Callable[..., Tensor], Measure] = {}
@@ -217,13 +218,9 @@ def load_measures(
     for name in names:
         key = f"evaluation.measures: {name}"
         module, _, function = name.rpartition(".")
-        try:
+        written = "module.function, the module in the current folder or installed"
+        with one_line(f"{key} cannot be imported; write it as {written}"):
             registered = _registered.get(getattr(import_own(module), function))
-        except Exception as error:
-            raise FairAllError(
-                f"{key} cannot be imported ({type(error).__name__}: {error}); write it as module.function, "
-                "the module in the current folder or installed"
-            ) from error
         if registered is None:
             raise FairAllError(f"{key} is not a measure; decorate the function with @fairall.metrics.measure")
         columns = _names([registered])
@@ -251,18 +248,18 @@ def _try_out(tried: Measure, key: str, *, by_replicate: bool) -> None:
     people = torch.arange(256).expand(*alone, -1)
     data: dict[str, Any] = {name: people >> bit & 1 > 0 for bit, name in enumerate((*MASKS, *BINARY))}
     data |= {name: data[name].float() for name in BINARY}
-    data |= dict.fromkeys(
-        ("propensity", "counterfactual", "counterfactual_y_held"), torch.full((2, 256), 0.5)
-    )
-    data |= {"s": 2.0 * data["s"] - 1.0, "cost": 0.5, "stake": None}
-    data |= {"places": torch.full((3, 2), 4.0), "group_score": torch.full((3, 2, 2), 0.5)}
+    policies = ("propensity", "counterfactual", "counterfactual_y_held")
+    data |= dict.fromkeys(policies, torch.full((2, 256), 0.5))
+    data |= {
+        "s": 2.0 * data["s"] - 1.0,
+        "cost": 0.5,
+        "stake": None,
+        "places": torch.full((3, 2), 4.0),
+        "group_score": torch.full((3, 2, 2), 0.5),
+    }
     for suffix, weight in {"": torch.full((256,), 0.5), " with weight=None": None}.items():
-        try:
+        with one_line(f"{key} fails on made-up people{suffix}"):
             values = tried(data | {"weight": weight})
-        except Exception as error:
-            raise FairAllError(
-                f"{key} fails on made-up people{suffix} ({type(error).__name__}: {error})"
-            ) from error
         if isinstance(values, Tensor) and values.shape == wanted and values.is_floating_point():
             continue
         got = f"{values.dtype} of shape {tuple(values.shape)}" if isinstance(values, Tensor) else repr(values)
@@ -522,8 +519,7 @@ def acceptance_rate_of(s_of_group: float, key: str, name: str) -> Measure:
     """
 
     def rate(accepted: Tensor, s: Tensor) -> Tensor:
-        of_group = s == s_of_group
-        return (accepted & of_group).sum(-1) / of_group.sum(-1)
+        return weighted_mean(accepted, s == s_of_group)
 
     rate.__doc__ = f"Share of each step's applicants with {name} who were accepted."
     described = f"acceptance_rate_{key}", f"acceptance rate of applicants, {name}", "share", None, SHARE

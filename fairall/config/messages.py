@@ -21,7 +21,7 @@ from omegaconf.errors import (
 from fairall.config.choices import VERBS, flattened
 from fairall.config.schema import Config, plain
 from fairall.config.words import nearest
-from fairall.errors import FairAllError, SeveralErrors
+from fairall.errors import FairAllError
 from fairall.runtime.credentials import hidden
 from fairall.runtime.process import NO_MEMORY, out_of_memory
 from fairall.runtime.signals import raise_if_requested
@@ -50,7 +50,7 @@ def report_error(error: Exception) -> int:
     if isinstance(error, BrokenPipeError) or not has_line(error):
         raise error
     # A key of a file may have ends of lines in it.
-    for line in error.told if isinstance(error, SeveralErrors) else [message(error)]:
+    for line in error.args if isinstance(error, FairAllError) else [message(error)]:
         print(f"fairall: {' '.join(hidden(line).splitlines())}", file=sys.stderr)
     return 1
 

@@ -23,7 +23,7 @@ from fairall.data.features import FeatureInputs, Schema
 from fairall.data.selective_labels import coverage_warnings, weighting
 from fairall.data.splits import ROLES, SplitConfig, Splits, split_alike, split_by_column
 from fairall.data.table import Logged, Table
-from fairall.errors import FairAllError, SeveralErrors
+from fairall.errors import FairAllError
 from fairall.tables.applicants import Applicants
 from fairall.tables.cells import refuse
 from fairall.tables.declared import Declared, separator_key
@@ -48,7 +48,7 @@ def prefixed() -> Iterator[None]:
     try:
         yield
     except FairAllError as error:
-        raise SeveralErrors([*str(error).splitlines(), PREFIX]) from error
+        raise FairAllError(*error.args, PREFIX) from error
 
 
 @dataclass

@@ -90,21 +90,16 @@ class Decisions:
     Attributes:
         propensity: P(d = 1) of each decision, shape (E, N): π(d=1 | x, s), or less where places are few.
         accepted: the decisions, shape (E, N), bool.
-        counterfactual_propensity: π of the counterfactuals, shape (E, N); None where these are unknown.
-        counterfactually_accepted: the decisions on the counterfactuals by the same random numbers, shape
-            (E, N), bool; None where counterfactuals are unknown.
         margin: `Learner.margin` of the people, shape (E, N); None where nothing is ordered by it.
-        counterfactual_margin: of the counterfactuals, likewise.
         uniform: random numbers in [0, 1) of the decisions, shape (E, N); None where nobody needs them.
+        counterfactual: on the counterfactuals by the same random numbers; None where these are unknown.
     """
 
     propensity: Tensor
     accepted: Tensor
-    counterfactual_propensity: Tensor | None = None
-    counterfactually_accepted: Tensor | None = None
     margin: Tensor | None = None
-    counterfactual_margin: Tensor | None = None
     uniform: Tensor | None = None
+    counterfactual: Decisions | None = None
 
 
 @dataclass(frozen=True)

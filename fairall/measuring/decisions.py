@@ -34,10 +34,10 @@ def decision_table(training: Training) -> pd.DataFrame:
     Args:
         training: after the last time step, with `evaluation.decisions`.
     """
-    data, history = training.data, training.history
-    names, observed, scaler = column_names(data), history.steps.read(), data.scaler
+    data = training.data
+    names, observed, scaler = column_names(data), training.history.steps.read(), data.scaler
     group, words = _group(data)
-    n_steps, _, n_applicants = history.accepted.shape
+    n_steps, _, n_applicants = observed["accepted"].shape
     seeds, steps = training.evaluation.seeds, np.arange(1, n_steps + 1).repeat(n_applicants)
     x = torch.stack([people.x for _, people in training.replayed()], 1).flatten(0, 2).numpy()
     features = {}
@@ -45,15 +45,15 @@ def decision_table(training: Training) -> pd.DataFrame:
         codes, values = pd.factorize(column)
         own = Scaler(Schema([feature], mean=[mean], scale=[scale]))
         features[feature.name] = pd.Categorical.from_codes(codes, raw_values(feature, own, values))
-    revealed = observed.get("revealed_label", history.label)
-    known = history.accepted & ~observed.get("censored", torch.tensor(False))
+    revealed = observed.get("revealed_label", observed["label"])
+    known = observed["accepted"] & ~observed.get("censored", torch.tensor(False))
     columns = {
         names["seed"]: np.repeat(seeds, len(steps)),
         names["time_step"]: np.tile(steps, len(seeds)),
         **features,
-        group: pd.Series(_in_rows(history.s)).map(words),
-        names["propensity"]: _in_rows(history.propensity).astype(np.float32),
-        names["decision"]: _in_rows(history.accepted).astype(np.int8),
+        group: pd.Series(_in_rows(observed["s"])).map(words),
+        names["propensity"]: _in_rows(observed["propensity"]).astype(np.float32),
+        names["decision"]: _in_rows(observed["accepted"]).astype(np.int8),
         names["label"]: pd.Series(_in_rows(revealed), dtype="Int8").where(_in_rows(known)),
     }
     return pd.DataFrame(columns)

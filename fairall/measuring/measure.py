@@ -72,7 +72,7 @@ def measure(training: Training, cache: Cache) -> Result:
 def _evaluation_people(training: Training) -> EvaluationPeople:
     """The standard errors are those of the last policy, averaged over the seeds that have not diverged."""
     people = training.evaluation.people.replicate(0)  # all splits have as many, all with a label
-    errors = (training.history.measures[name][-1].nanmean().item() for name in (UTILITY_ERROR, DPU_ERROR))
+    errors = (training.history.measured[name][-1].nanmean().item() for name in (UTILITY_ERROR, DPU_ERROR))
     return EvaluationPeople(
         training.config.evaluation.split,
         len(people),
@@ -99,7 +99,7 @@ def _further(training: Training) -> dict[str, np.ndarray]:
         }
     decided, history = training.decided, training.history
     steps = history.steps.read()
-    measures |= training.world.summary(history.measures["utility"].double().numpy())
+    measures |= training.world.summary(history.measured["utility"].double().numpy())
     at_first = torch.where(decided.accepted, 1.0 / decided.propensity, 1.0).amax(-1)
     return measures | {
         "largest_ips_weight": torch.maximum(at_first, steps["largest_weight"].amax(0)).double().numpy(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -86,11 +87,12 @@ def _recorded(policy: Oracle | Constant, training: Training) -> Recorded:
         both = [(people.x, people.s)]
         if people.counterfactual_x is not None:
             both.append((people.counterfactual_x, -people.s))
-        uniform, pi = luck.uniform(len(people)), [propensity(*of) for of in both]
-        accepted = [uniform < of for of in pi]
+        uniform = luck.uniform(len(people))
+        accepted = [uniform < propensity(*of) for of in both]
         if not isinstance(policy, Oracle):
-            admitted = world.admit(people, Decisions(pi[0], accepted[0], pi[-1], accepted[-1]))
-            accepted = [getattr(admitted, name) for name in DECISIONS]
+            own, other = (Decisions(of.float(), of) for of in (accepted[0], accepted[-1]))
+            admitted = world.admit(people, replace(own, counterfactual=other))
+            accepted = [of.accepted for of in (admitted, admitted.counterfactual) if of]
         elif world.capacity is not None:
             ordered = [policy.ordered(score(policy, x, s), x) for x, s in both]
             values = [
@@ -104,7 +106,9 @@ def _recorded(policy: Oracle | Constant, training: Training) -> Recorded:
         decided.append(dict(zip(DECISIONS[: len(both)], accepted, strict=False)))
     n_steps = training.process.taken.steps + 1  # people who do not move are measured once
     measures = {name: values.expand(n_steps, -1) for name, values in measured.read().items()}
-    return history.of_another_policy(decided.read(), measures)
+    applicants = history.recorded().applicants | decided.read()
+    applicants.pop("group_score", None)  # what the decisions of the run have made of groups
+    return Recorded(measures, applicants)
 
 
 def _value(policy: Oracle, score: Tensor, s: Tensor, others: Tensor, others_s: Tensor) -> Tensor:

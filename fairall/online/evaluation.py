@@ -87,19 +87,12 @@ class Evaluator:
                 values = measure(data | by) if measure.of == "policy" else None
                 if values is not None:
                     measured[measure.name + suffix] = values
-        parts = [(people, of_policy["propensity"])]
-        if people.by_replicate:
-            parts = [(people.replicate(e), pi.unsqueeze(0)) for e, pi in enumerate(of_policy["propensity"])]
-        errors = [
-            utility_standard_error(
-                pi,
-                own.label,
-                weight=own.label_weight,
-                stratum=own.stratum,
-                **costs(own, self.cost, self.amounts),
+        errors = []
+        for e, pi in enumerate(of_policy["propensity"].chunk(len(self.seeds) if people.by_replicate else 1)):
+            own = people.replicate(e)
+            worth = costs(own, self.cost, self.amounts)
+            of_utility = utility_standard_error(
+                pi, own.label, weight=own.label_weight, stratum=own.stratum, **worth
             )
-            for own, pi in parts
-        ]
-        measured[UTILITY_ERROR] = torch.cat(errors)
-        measured[DPU_ERROR] = torch.cat([dpu_standard_error(pi, own.s, own.stratum) for own, pi in parts])
-        return measured
+            errors.append(torch.stack([of_utility, dpu_standard_error(pi, own.s, own.stratum)]))
+        return measured | dict(zip((UTILITY_ERROR, DPU_ERROR), torch.cat(errors, 1), strict=True))

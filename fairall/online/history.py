@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fairall.data.people import Decisions, People
 from fairall.errors import FairAllError
 from fairall.storage.checkpoint import State, Stateful
 
@@ -56,6 +55,10 @@ class Records:
                 blocks[:] = [torch.cat(blocks)]
         return {name: whole for name, (whole,) in self._blocks.items()}
 
+    def __getitem__(self, name: str) -> Tensor:
+        """The values of a name at all time steps, shape (T, ...)."""
+        return self.read()[name]
+
     state_dict = read
 
     def load_state_dict(self, state: State) -> None:
@@ -80,68 +83,9 @@ class History(Stateful):
         self.measured = Records()
         self.steps = Records()
 
-    @property
-    def measures(self) -> dict[str, Tensor]:
-        """Measures of the policy by name, at the time steps from 0, shapes (T + 1, E)."""
-        return self.measured.read()
-
-    @property
-    def s(self) -> Tensor:
-        """Sensitive attribute of the applicants, shape (T, E, N)."""
-        return self.steps.read()["s"]
-
-    @property
-    def label(self) -> Tensor:
-        """Proxy labels of the applicants, revealed or not, shape (T, E, N)."""
-        return self.steps.read()["label"]
-
-    @property
-    def accepted(self) -> Tensor:
-        """The decisions taken, shape (T, E, N), bool."""
-        return self.steps.read()["accepted"]
-
-    @property
-    def propensity(self) -> Tensor:
-        """π(d=1 | x, s) of the decisions taken, if they are kept, shape (T, E, N)."""
-        return self.steps.read()["propensity"]
-
-    def record(
-        self,
-        applicants: People,
-        taken: Decisions,
-        counted: Decisions,
-        further: Mapping[str, Tensor | None],
-        measures: Mapping[str, Tensor],
-    ) -> None:
-        """Record a time step: applicants, fields (E, N, ...), the decisions taken, and those to be counted.
-
-        `further` are other values, shapes (E, ...), `measures` those of the policy after the step, (E,).
-        """
-        values: dict[str, Tensor | None] = {
-            "s": applicants.s,
-            "label": applicants.label,
-            "accepted": taken.accepted,
-            "counted": counted.accepted,
-            "ground_truth": applicants.ground_truth,
-            "counterfactually_accepted": counted.counterfactually_accepted,
-            "largest_weight": torch.where(taken.accepted, 1.0 / taken.propensity, 1.0).amax(-1),
-            **further,
-        }
-        self.steps.append({name: value for name, value in values.items() if value is not None})
-        self.measured.append(measures)
-
     def recorded(self) -> Recorded:
         """Measures and applicants with the decisions counted."""
         values = self.steps.read()
         values["accepted"] = values.pop("counted")
         values.pop("propensity", None)
-        return Recorded(self.measures, values)
-
-    def of_another_policy(self, decisions: Mapping[str, Tensor], measures: Mapping[str, Tensor]) -> Recorded:
-        """The same applicants with the `decisions` (T, E, N) of another policy and its measures (T + 1, E).
-
-        The decisions are `accepted`, and `counterfactually_accepted` where that is known.
-        """
-        applicants = self.recorded().applicants | dict(decisions)
-        applicants.pop("group_score", None)  # what the decisions of this history have made of groups
-        return Recorded(dict(measures), applicants)
+        return Recorded(self.measured.read(), values)

@@ -84,27 +84,19 @@ class Process(Stateful):
         learner = self.learner
         same_numbers = self.decisions.copy()
         measured = learner.propensity(applicants.x, applicants.s, self.decisions)
-        uniform = self.uniform
-        if uniform is None:
-            uniform = self.decisions.uniform(len(applicants))
+        uniform = self.decisions.uniform(len(applicants)) if self.uniform is None else self.uniform
 
-        def sided(x: Tensor, s: Tensor, measured: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        def sided(x: Tensor, s: Tensor, measured: Tensor) -> Decisions:
             propensity = self.explored(x, s, learner.explore(x, s, measured, uniform))
             margin = learner.margin(x, s, same_numbers.copy()) if self.by_rank else None
-            return propensity, uniform < propensity, margin
+            return Decisions(propensity, uniform < propensity, margin, uniform)
 
-        propensity, accepted, margin = sided(applicants.x, applicants.s, measured)
-        decisions = Decisions(propensity, accepted, margin=margin, uniform=uniform)
+        decisions = sided(applicants.x, applicants.s, measured)
         if applicants.counterfactual_x is None:
             return decisions
         x, s = applicants.counterfactual_x, -applicants.s
-        propensity, accepted, margin = sided(x, s, learner.propensity(x, s, same_numbers.copy()))
-        return replace(
-            decisions,
-            counterfactual_propensity=propensity,
-            counterfactually_accepted=accepted,
-            counterfactual_margin=margin,
-        )
+        other = sided(x, s, learner.propensity(x, s, same_numbers.copy()))
+        return replace(decisions, counterfactual=other)
 
     @torch.no_grad()
     def explored(self, x: Tensor, s: Tensor, propensity: Tensor) -> Tensor:

@@ -120,7 +120,7 @@ class Training(Stateful):
     def replayed(self) -> Iterator[tuple[World, People]]:
         """The applicants of the time steps so far, with a world in which their time step has begun."""
         world = self.world.at_first()
-        for accepted in self.history.accepted:
+        for accepted in self.history.steps["accepted"]:
             people = world.next()
             yield world, people
             world.decided(people, accepted)
@@ -166,7 +166,7 @@ class Training(Stateful):
         `advance` gets the current utility and DPU, `after_step` may for instance save a checkpoint.
         """
         process, world, evaluation = self.process, self.world, self.evaluation
-        if not self.history.measures:
+        if not self.history.measured.read():
             self.history.measured.append(self._measured())
         while process.taken.steps < time_steps:
             applicants = world.next()
@@ -175,13 +175,24 @@ class Training(Stateful):
             if self.config.protocol.effective is EffectiveDecisions.decided_again:
                 counted = self.decide(applicants)
             process.taken.add(taken.accepted)
-            further = {"rejections": process.taken.rejections, **world.observed()}
+            other = counted.counterfactual
+            values = {
+                "s": applicants.s,
+                "label": applicants.label,
+                "accepted": taken.accepted,
+                "counted": counted.accepted,
+                "ground_truth": applicants.ground_truth,
+                "counterfactually_accepted": None if other is None else other.accepted,
+                "largest_weight": torch.where(taken.accepted, 1.0 / taken.propensity, 1.0).amax(-1),
+                "rejections": process.taken.rejections,
+                "propensity": taken.propensity if self.config.evaluation.decisions else None,
+                **world.observed(),
+            }
             if evaluation.amounts is not None:
-                further |= costs(applicants, evaluation.cost, evaluation.amounts)
-            if self.config.evaluation.decisions:
-                further["propensity"] = taken.propensity
+                values |= costs(applicants, evaluation.cost, evaluation.amounts)
             measures = self._measured()
-            self.history.record(applicants, taken, counted, further, measures)
+            self.history.steps.append({name: of for name, of in values.items() if of is not None})
+            self.history.measured.append(measures)
             advance(utility=measures["utility"].mean().item(), dpu=measures["dpu"].nanmean().item())
             after_step()
 

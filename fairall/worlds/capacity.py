@@ -42,8 +42,10 @@ class CapacityConfig(PartConfig):
 
     def validate(self) -> None:
         """Raise FairAllError for two limits at once."""
-        beside = f"null beside world.capacity.share={self.share}"
-        allowed = f"{beside}; for a number instead add world.capacity.share=null"
+        allowed = (
+            f"null beside world.capacity.share={self.share}; for a number instead add "
+            "world.capacity.share=null"
+        )
         require(None in (self.share, self.number), "world.capacity.number", self.number, allowed)
 
 
@@ -92,9 +94,9 @@ class Capacity(Part):
         lot = streams.uniform(len(people))
         pi = wanted.propensity
         wants = wanted.accepted
-        other = wanted.counterfactually_accepted
+        other = wanted.counterfactual
         if self.by_rank:
-            rank, other_rank = ranks_of(wanted)
+            rank, other_rank = ranks_of(wanted, other or wanted)
             inclusion = top(pi, self.places, rank)
         else:
             rank = other_rank = torch.zeros_like(pi)
@@ -103,12 +105,12 @@ class Capacity(Part):
         had = pi >= LEAST
         # Who has a place before all equal people and none after them shares it by lot.
         first, last = (self.finds_place(rank + of, wants, rank) for of in (0.5, -0.5))
-        counted = [had, had & (inclusion < LEAST), wants & first & ~last]
-        self.counts += torch.stack(counted).sum((1, 2))
+        self.counts += torch.stack([had, had & (inclusion < LEAST), wants & first & ~last]).sum((1, 2))
         accepted = wants & self.finds_place(value, wants, value)
         if other is not None:
-            other = other & self.finds_place(other_rank.double() + lot, wants, value)
-        return replace(wanted, propensity=inclusion, accepted=accepted, counterfactually_accepted=other)
+            found = self.finds_place(other_rank.double() + lot, wants, value)
+            other = replace(other, accepted=other.accepted & found)
+        return replace(wanted, propensity=inclusion, accepted=accepted, counterfactual=other)
 
     def notes(self, *, drawn: bool) -> list[str]:
         """A note where propensities are 0 and 1, and one where equal people have shared places."""
@@ -246,16 +248,7 @@ def ranks(*keys: Tensor) -> Tensor:
     return torch.stack([torch.unique(replicate, dim=0, return_inverse=True)[1] for replicate in people])
 
 
-def ranks_of(wanted: Decisions) -> tuple[Tensor, ...]:
-    """Ranks by π, then margin, of people and of their counterfactuals among them, shapes (E, N).
-
-    Everybody is equal in what is not known.
-    """
-    keys = (
-        wanted.propensity,
-        wanted.counterfactual_propensity,
-        wanted.margin,
-        wanted.counterfactual_margin,
-    )
-    known = [torch.zeros_like(wanted.propensity) if key is None else key for key in keys]
-    return ranks(*torch.cat(known, dim=1).chunk(2, dim=1)).chunk(2, dim=1)
+def ranks_of(*wanted: Decisions) -> tuple[Tensor, ...]:
+    """Ranks by π, then margin, where it is known, of the people of all `wanted`; shapes (E, N)."""
+    keys = [(of.propensity, of.propensity if of.margin is None else of.margin) for of in wanted]
+    return ranks(*(torch.cat(key, dim=1) for key in zip(*keys, strict=True))).chunk(len(wanted), dim=1)

@@ -25,8 +25,10 @@ class DelayConfig(PartConfig):
 
     def validate(self) -> None:
         """Raise FairAllError for two delays at once."""
-        beside = f"null beside world.delay.steps={self.steps}"
-        allowed = f"{beside}; for a geometric delay instead add world.delay.steps=0"
+        allowed = (
+            f"null beside world.delay.steps={self.steps}; for a geometric delay instead add "
+            "world.delay.steps=0"
+        )
         require(self.mean is None or self.steps == 0, "world.delay.mean", self.mean, allowed)
 
 

@@ -85,12 +85,12 @@ def test_the_log_has_what_the_decision_maker_saw() -> None:
     noise = "world.noise.disadvantaged={positive: 1, negative: 0}"
     training = trained(LOGGED, "dataset=fico", *ALL_PARTS, noise)
     table, history = decision_table(training), training.history
-    accepted, lost = in_rows(history.accepted), in_rows(history.steps.read()["censored"])
+    accepted, lost = in_rows(history.steps["accepted"]), in_rows(history.steps["censored"])
     told, label = table["label"].notna().to_numpy(), table["label"].to_numpy(float, na_value=np.nan)
     assert (told == (accepted & ~lost)).all()
     assert 0.1 < lost[accepted].mean() < 0.3
-    assert (label[told] == in_rows(history.steps.read()["revealed_label"])[told]).all()
-    assert (label[told] != in_rows(history.label)[told]).any()
+    assert (label[told] == in_rows(history.steps["revealed_label"])[told]).all()
+    assert (label[told] != in_rows(history.steps["label"])[told]).any()
 
 
 def assert_read_back(training: Training, folder: Path) -> pd.DataFrame:
@@ -101,10 +101,10 @@ def assert_read_back(training: Training, folder: Path) -> pd.DataFrame:
     raw, s, doubts = data.reader.read(text, refuse_unknown=True, refuse_empty=True)
     assert doubts == []
     assert torch.equal(data.scaler.transform(raw), torch.stack([of.x for of in people], 1).flatten(0, 2))
-    assert (s == in_rows(history.s)).all()
+    assert (s == in_rows(history.steps["s"])).all()
     decided = text[[*column_names(data).values()][2:]].apply(pd.to_numeric).to_numpy(np.float32)
-    label = torch.where(history.accepted, history.label, torch.nan)
-    expected = [in_rows(of) for of in (history.propensity, history.accepted, label)]
+    label = torch.where(history.steps["accepted"], history.steps["label"], torch.nan)
+    expected = [in_rows(of) for of in (history.steps["propensity"], history.steps["accepted"], label)]
     np.testing.assert_array_equal(decided, np.stack(expected, 1))
     return text
 
@@ -192,8 +192,8 @@ def test_whole_numbers_and_words(feature: Feature, expected: list[int | str]) ->
 
 def test_a_diverged_seed_has_no_propensities(tmp_path: Path) -> None:
     training = trained(LOGGED)
-    training.history.propensity.fill_(torch.nan)
-    training.history.accepted.zero_()
+    training.history.steps["propensity"].fill_(torch.nan)
+    training.history.steps["accepted"].zero_()
     RunFolder(tmp_path).write_decisions([decision_table(training)])
     text = pd.read_csv(tmp_path / "decisions.csv", dtype=str, keep_default_na=False)
     assert {*text["propensity"], *text["label"]} == {""}

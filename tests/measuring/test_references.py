@@ -139,7 +139,7 @@ def test_the_oracle_of_the_day_is_better_after_a_shift_than_one_of_the_first_day
     people = [people for _, people in training.replayed()]
     still = torch.stack([first.accepted(first.log_odds(one.x, one.s), one.s) for one in people])
     otherwise = histories["oracle"].applicants["accepted"].float() - still
-    won = (otherwise * (training.history.label - training.evaluation.cost)).sum(-1)
+    won = (otherwise * (training.history.steps["label"] - training.evaluation.cost)).sum(-1)
     assert (won[:19] == 0).all()
     assert (won[19:].sum(0) > 10).all()
     before, after = histories["oracle"].measures["utility"].split([20, 21])
@@ -158,7 +158,7 @@ def test_a_cache_that_cannot_be_written_is_not_taken_for_people_without_an_oracl
 @pytest.mark.parametrize("change", [-1.0, 1.0])
 def test_labels_that_are_certain_have_an_oracle(change: float) -> None:
     training = trained(*LONG, "dataset=fico", *SHIFT, f"world.drift.label.advantaged={change}")
-    histories, advantaged = recorded_policies(training, no_cache()), training.history.s[20:] > 0
+    histories, advantaged = recorded_policies(training, no_cache()), training.history.steps["s"][20:] > 0
     accepted = histories["oracle"].applicants["accepted"][20:]
     assert (accepted[advantaged] == (change > 0)).all()
     for name in ("oracle", "oracle_fair"):
@@ -185,8 +185,8 @@ def test_a_world_of_all_parts_is_replayed_as_it_was() -> None:
     training = trained(*LONG, "dataset=fico", *ALL_PARTS)
     for t, (world, people) in enumerate(training.replayed()):
         assert world.time_step == t + 1
-        assert torch.equal(people.s, training.history.s[t])
-        assert torch.equal(people.label, training.history.label[t])
+        assert torch.equal(people.s, training.history.steps["s"][t])
+        assert torch.equal(people.label, training.history.steps["label"][t])
     policies, of = recorded_policies(training, no_cache()), training.evaluation
     found = {name: series_of(one, of.cost, of.measures) for name, one in policies.items()}
     assert (found["oracle"]["regret"][-1] == 0.0).all()

@@ -285,11 +285,11 @@ def test_amounts_a_hundred_times_as_great_change_no_decision(
     name: str, words: str, others: str, finish: Start
 ) -> None:
     one, other = (finish(f"model={name}", *of.split()).history for of in (words, others))
-    assert torch.equal(one.accepted, other.accepted)
-    for measure, values in one.measures.items():
+    assert torch.equal(one.steps["accepted"], other.steps["accepted"])
+    for measure, values in one.measured.read().items():
         factor = 100 if measure.startswith("utility") else 1
         torch.testing.assert_close(
-            other.measures[measure], factor * values, rtol=1e-3, atol=1e-3, equal_nan=True
+            other.measured[measure], factor * values, rtol=1e-3, atol=1e-3, equal_nan=True
         )
 
 
@@ -391,14 +391,16 @@ def test_every_method_runs_under_every_rule_or_says_in_a_line_why_not(
             return
     training = finish(*words)
     history = training.history
-    assert history.accepted.shape == (3, 2, 16)
-    assert all(values.isfinite().all() for values in (history.propensity, *training.learner.parameters()))
-    assert (history.propensity[history.accepted] > 0).all()
+    assert history.steps["accepted"].shape == (3, 2, 16)
+    assert all(
+        values.isfinite().all() for values in (history.steps["propensity"], *training.learner.parameters())
+    )
+    assert (history.steps["propensity"][history.steps["accepted"]] > 0).all()
     if "capacity" in rule:
-        assert history.accepted.sum(-1).max() <= 4
+        assert history.steps["accepted"].sum(-1).max() <= 4
     elif "epsilon" in rule and name not in FIXED:
-        assert history.propensity.min() >= 0.2
-    assert torch.equal(*(history.measures["utility"].isfinite(), torch.ones(4, 2) > 0))
+        assert history.steps["propensity"].min() >= 0.2
+    assert torch.equal(*(history.measured["utility"].isfinite(), torch.ones(4, 2) > 0))
 
 
 # The code

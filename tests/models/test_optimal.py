@@ -46,7 +46,7 @@ def test_a_reference_is_not_explored_for(tmp_path: Path) -> None:
     training, _ = fitted("model=opt_unfair", "exploration=epsilon", "evaluation.decisions=true")
     checkpoint = Checkpoint(tmp_path / "checkpoint.pt", "none", seconds=float("inf"))
     training.run(checkpoint, no_cache(), Display(progress_only=True))
-    assert set(training.history.propensity.unique().tolist()) == {0.0, 1.0}
+    assert set(training.history.steps["propensity"].unique().tolist()) == {0.0, 1.0}
 
 
 @pytest.mark.parametrize("decision", ["sample", "deterministic"])

@@ -114,14 +114,14 @@ def test_a_method_of_deterministic_decisions_explores() -> None:
     words = "model=fairlog", "exploration=epsilon", "model.decision=deterministic", "exploration.decay=false"
     own = training_of(*words, "evaluation.decisions=true", "exploration.propensity=0.25")
     history = run_online(own, 6)
-    assert {*history.propensity.unique().tolist()} == {0.25, 1.0}
-    explored = history.propensity < 1
-    assert history.accepted[explored].float().mean().item() == pytest.approx(0.25, abs=0.08)
-    assert history.accepted[~explored].all()
+    assert {*history.steps["propensity"].unique().tolist()} == {0.25, 1.0}
+    explored = history.steps["propensity"] < 1
+    assert history.steps["accepted"][explored].float().mean().item() == pytest.approx(0.25, abs=0.08)
+    assert history.steps["accepted"][~explored].all()
     # What is measured is the policy, without exploration.
     people = own.evaluation.stacked
     policy = own.learner.propensity(people.x, people.s, SeedStreams([0, 1], "p"))
-    torch.testing.assert_close(history.measures["acceptance"][-1], policy.mean(-1))
+    torch.testing.assert_close(history.measured["acceptance"][-1], policy.mean(-1))
 
 
 @pytest.mark.parametrize("rate", ["0", "1.5"])

@@ -113,13 +113,13 @@ def test_fixed_luck_decides_alike_at_every_step_and_again_after_the_update(credi
 
 def test_labels_of_the_rejected_stay_hidden_and_decisions_follow_the_propensity(credit: PreparedData) -> None:
     history = lived(learner := coin(0.3), credit, 30, seeds=3)
-    assert abs(history.accepted.float().mean() - 0.3) < 0.02
-    for label, decided in zip(history.label, learner.seen, strict=True):
+    assert abs(history.steps["accepted"].float().mean() - 0.3) < 0.02
+    for label, decided in zip(history.steps["label"], learner.seen, strict=True):
         assert torch.equal(decided.label, label * decided.accepted)
         assert (decided.propensity == torch.tensor(0.3)).all()
-    assert history.label[~history.accepted].mean() > 0.5
+    assert history.steps["label"][~history.steps["accepted"]].mean() > 0.5
     # Evaluations share their random numbers, and are at their cost on their people.
-    sampled = history.measures["utility_sampled"]
+    sampled = history.measured["utility_sampled"]
     assert torch.equal(sampled, sampled[0].expand(31, -1))
     measured = Evaluator(credit.validation, 0.2, [0, 1, 2]).measure(learner)
     expected = 0.3 * (credit.validation.label.mean() - 0.2)
@@ -154,7 +154,7 @@ def test_a_counterfactual_is_of_the_other_group_by_the_same_random_numbers(
     )
     history = lived(drawn, synthetic, 40)
     other = history.recorded().applicants["counterfactually_accepted"]
-    assert ((history.accepted >= other) | (history.s < 0)).all()
+    assert ((history.steps["accepted"] >= other) | (history.steps["s"] < 0)).all()
     end = table_of(series_of(history.recorded(), 0.4), [0, 1]).query("time_step == 40")
     # By common random numbers as many flip as the propensities differ: no more.
     assert end["effective_cfu"].mean() == pytest.approx(end["cfu"].mean(), abs=0.03)
@@ -176,12 +176,12 @@ def decided_with(learner: By, seed: int) -> list[float]:
 def test_stuck_seeds_explore_after_so_many_steps_until_somebody_is_accepted(credit: PreparedData) -> None:
     history = lived(learner := coin(0.0, 0.01, 0.0), credit, 40, stuck(3, 0.25), seeds=3)
     assert decided_with(learner, 0) == decided_with(learner, 2) == 10 * [0.0, 0.0, 0.0, 0.25]
-    explored = history.accepted[3::4][:, [0, 2]].float()
+    explored = history.steps["accepted"][3::4][:, [0, 2]].float()
     assert explored.mean().item() == pytest.approx(0.25, abs=0.05)
     # The policy is measured without exploration.
-    assert (history.measures["utility"][:, 0] == 0).all()
+    assert (history.measured["utility"][:, 0] == 0).all()
     # The seed beside them accepts somebody now and then, and is left alone as long as it does.
-    rare = history.accepted[:, 1].any(-1).tolist()
+    rare = history.steps["accepted"][:, 1].any(-1).tolist()
     expected = [0.25 if t >= 3 and not any(rare[t - 3 : t]) else 0.01 for t in range(40)]
     assert decided_with(learner, 1) == expected
     assert 0.01 in expected[3:]
@@ -191,7 +191,7 @@ def test_exploration_goes_on_while_nobody_is_accepted_and_lowers_no_propensity(c
     for words, expected in ((stuck(2, 1e-6), [0.0] * 2 + [1e-6] * 4), ("exploration=none", [0.0] * 6)):
         history = lived(learner := coin(0.0), credit, 6, words)
         assert decided_with(learner, 0) == expected
-        assert history.steps.read()["rejections"][-1].tolist() == [6, 6]
+        assert history.steps["rejections"][-1].tolist() == [6, 6]
     lived(waking := By(lambda x, s, _, n: 0.7 * (s > 0) * float(n >= 2)), credit, 3, stuck(2, 0.2))
     explored = waking.seen[2]
     torch.testing.assert_close(explored.propensity, torch.where(explored.s > 0, 0.7, 0.2))
@@ -215,20 +215,23 @@ def test_effective_measures_count_what_is_decided_at_first_or_again(
     history = lived(learner, synthetic, 5, *[AGAIN] * again)
     applicants, taken = (
         history.recorded().applicants,
-        (history.s * (-1) ** torch.arange(5)[:, None, None]) > 0,
+        (history.steps["s"] * (-1) ** torch.arange(5)[:, None, None]) > 0,
     )
     counted = ~taken if again else taken
-    found = [history.accepted, applicants["accepted"], applicants["counterfactually_accepted"]]
+    found = [history.steps["accepted"], applicants["accepted"], applicants["counterfactually_accepted"]]
     for values, expected in zip(found, (taken, counted, ~counted), strict=True):
         assert torch.equal(values, expected)
     for name, values in {
         "accepted": taken,
         "propensity": taken.float(),
-        "label": history.label * taken,
+        "label": history.steps["label"] * taken,
     }.items():
         assert torch.equal(torch.stack([vars(decided)[name] for decided in learner.seen]), values)
     end = table_of(series_of(history.recorded(), 0.4), [0, 1]).query("time_step == 5")
-    for name, label in {"utility": history.label, "ground_truth_utility": applicants["ground_truth"]}.items():
+    for name, label in {
+        "utility": history.steps["label"],
+        "ground_truth_utility": applicants["ground_truth"],
+    }.items():
         expected = (counted * (label - 0.4)).mean((0, 2))
         assert end[f"effective_{name}"].to_numpy() == pytest.approx(expected.numpy(), abs=1e-6)
 
@@ -236,11 +239,11 @@ def test_effective_measures_count_what_is_decided_at_first_or_again(
 def test_weights_and_propensities_kept_are_of_the_decisions_taken(credit: PreparedData) -> None:
     words = AGAIN, stuck(4, 0.2)
     history = lived(learner := rarer(), credit, 40, KEPT, *words)
-    p = history.propensity
+    p = history.steps["propensity"]
     assert torch.equal(p, torch.stack([decided.propensity for decided in learner.seen]))
     assert (p[20:] == torch.tensor(0.2)).any()
-    weight = history.steps.read()["largest_weight"]
-    assert torch.equal(weight, torch.where(history.accepted, 1 / p, 1.0).amax(2))
+    weight = history.steps["largest_weight"]
+    assert torch.equal(weight, torch.where(history.steps["accepted"], 1 / p, 1.0).amax(2))
     assert (weight < 1 / p.amin(2)).any()
     others = lived(rarer(), credit, 40, *words).steps.read()
     assert {*history.steps.read()} - {*others} == {"propensity"}
@@ -279,5 +282,5 @@ def test_going_on_from_a_saved_state_changes_nothing(words: str) -> None:
 def test_going_on_amid_rejections_explores_when_it_would_have(credit: PreparedData) -> None:
     whole, resumed = (online(coin(0.0, 0.5), credit, stuck(4, 0.2), AGAIN) for _ in range(2))
     assert_resumed_alike(whole, resumed, 3, 7)
-    assert resumed.history.accepted[:, 0].any(-1).tolist() == 4 * [False] + [True] + 2 * [False]
-    assert resumed.history.steps.read()["largest_weight"].amax(0).tolist() == pytest.approx([5, 2])
+    assert resumed.history.steps["accepted"][:, 0].any(-1).tolist() == 4 * [False] + [True] + 2 * [False]
+    assert resumed.history.steps["largest_weight"].amax(0).tolist() == pytest.approx([5, 2])

@@ -90,14 +90,14 @@ def test_places_and_those_of_counterfactuals_go_as_stated(rule: str) -> None:
         before = (real.unsqueeze(1) > value.unsqueeze(2)) & wants.unsqueeze(1)
         return (before & ~torch.eye(n).bool()).sum(2) < 8
 
-    taken = own.admit(
-        sampled(n, 5), Decisions(pi, wants, other, drawn < other, margin, other_margin), time_step=1
-    )
+    counterfactual = Decisions(other, drawn < other, other_margin)
+    taken = own.admit(sampled(n, 5), Decisions(pi, wants, margin, counterfactual=counterfactual), time_step=1)
     also = (drawn < other) & finds(lot + by_rank * (100 * other + 10 * other_margin))
     assert torch.equal(taken.accepted, wants & finds(real))
-    assert torch.equal(taken.counterfactually_accepted, also)
+    assert taken.counterfactual is not None
+    assert torch.equal(taken.counterfactual.accepted, also)
     inclusion = top(pi, 8, ranks(pi, margin)) if by_rank else lottery(pi, 8)
-    torch.testing.assert_close((taken.propensity, taken.counterfactual_propensity), (inclusion, other))
+    torch.testing.assert_close((taken.propensity, taken.counterfactual.propensity), (inclusion, other))
 
 
 @pytest.mark.parametrize("words", ["model=greedy", "model=ensemble fairness=demographic_parity"])

@@ -25,9 +25,9 @@ def test_learners_see_false_labels_and_measures_true_ones(
 ) -> None:
     config = compose_config("dataset=fico", *(f"world.noise.{word}" for word in WORDS))
     seen, history = lived(config, fico, 20)
-    revealed = history.steps.read()["revealed_label"]
-    assert torch.equal(torch.stack([decided.label for decided in seen]), revealed * history.accepted)
+    revealed = history.steps["revealed_label"]
+    assert torch.equal(torch.stack([decided.label for decided in seen]), revealed * history.steps["accepted"])
     _, static = lived(compose_config("dataset=fico"), fico, 20)
-    for name, measured in static.measures.items():
-        assert torch.equal(history.measures[name], measured)
-    assert torch.equal(history.label, static.label)
+    for name, measured in static.measured.read().items():
+        assert torch.equal(history.measured[name], measured)
+    assert torch.equal(history.steps["label"], static.steps["label"])

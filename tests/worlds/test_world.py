@@ -44,8 +44,11 @@ def test_weighted_sums_are_those_of_all_applicants(
     learner = Fixed()
     config = compose_config(f"dataset={name}", "schedule.time_steps=50", *PARTS[parts])
     history = run_online(online(learner, config, data, [*range(100, 140)]), 50)  # 2,000 time steps
-    labels = history.steps.read().get("revealed_label", history.label)
-    of_day = {s.numpy().tobytes(): (label - COST).sum(1) for s, label in zip(history.s, labels, strict=True)}
+    labels = history.steps.read().get("revealed_label", history.steps["label"])
+    of_day = {
+        s.numpy().tobytes(): (label - COST).sum(1)
+        for s, label in zip(history.steps["s"], labels, strict=True)
+    }
     assert len(of_day) == 50
     assert len(learner.seen) >= 35
     errors = []
@@ -57,7 +60,7 @@ def test_weighted_sums_are_those_of_all_applicants(
     standard_error = error.std(1) / error.shape[1] ** 0.5
     assert close(error.mean(1), 0.0, standard_error), f"{error.mean(1)} ± {standard_error}"
     assert (standard_error < 1.0).all()
-    assert 0.05 < history.accepted.float().mean() < 0.7
+    assert 0.05 < history.steps["accepted"].float().mean() < 0.7
 
 
 def test_a_world_without_parts_is_the_static_one(credit: PreparedData, compose_config: ComposeConfig) -> None:
@@ -92,15 +95,15 @@ def test_going_on_from_a_saved_state_changes_nothing(
     assert (parts["capacity"].counts[:2] > 0).all()
     assert {*whole.history.steps.read()} > {"revealed_label", "censored", "places", "group_score"}
     assert all(len(values) == 20 for values in whole.history.steps.read().values())
-    assert torch.equal(whole.world.at_first().next().s, whole.history.s[0])
+    assert torch.equal(whole.world.at_first().next().s, whole.history.steps["s"][0])
 
 
 def test_a_seed_alone_is_as_among_others(fico: PreparedData, compose_config: ComposeConfig) -> None:
     together, alone = (
         run_online(small(compose_config, "lottery", fico, seeds), 20) for seeds in ([0, 1, 2], [1])
     )
-    for mine, of_all in ((alone.steps.read(), together.steps.read()), (alone.measures, together.measures)):
-        for name, values in mine.items():
+    for mine, of_all in ((alone.steps, together.steps), (alone.measured, together.measured)):
+        for name, values in mine.read().items():
             torch.testing.assert_close(of_all[name][:, 1:2], values, rtol=1e-3, atol=1e-4, equal_nan=True)
 
 
@@ -157,7 +160,7 @@ def test_a_part_of_ones_own_acts_after_the_others_and_is_resumed(fico: PreparedD
     assert_resumed_alike(whole, resumed, 10, 25)
     assert parts["strike"].closed == resumed.world.parts["strike"].closed > 0  # type: ignore[attr-defined]
     plainly = lived(checked(composed(*words)), fico, 1)[1]
-    torch.testing.assert_close(whole.history.propensity[0], 0.75 * plainly.propensity[0])
+    torch.testing.assert_close(whole.history.steps["propensity"][0], 0.75 * plainly.steps["propensity"][0])
 
 
 @pytest.mark.usefixtures("own")
@@ -189,5 +192,5 @@ def test_the_part_of_the_documentation_takes_everybody_on_strike(
     assert found
     (tmp_path / "strike.py").write_text(found[1])
     monkeypatch.syspath_prepend(tmp_path)
-    accepted = lived(checked(composed("dataset=fico", found[2])), fico, 10)[1].accepted
+    accepted = lived(checked(composed("dataset=fico", found[2])), fico, 10)[1].steps["accepted"]
     assert accepted.flatten(1).any(1).tolist() == 2 * [True, True, True, True, False]
