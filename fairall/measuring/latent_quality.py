@@ -228,8 +228,6 @@ def readability(train: Sequence[np.ndarray], held_out: Sequence[np.ndarray]) -> 
     Returns:
         Both in [0, 1], 0.5 for chance; NaN where a target has one value only.
     """
-    from sklearn.metrics import balanced_accuracy_score, roc_auc_score  # take most of a second
-
     (z, fitted, weight), (z_held_out, target, held_out_weight) = train, held_out
     of_target = np.bincount(fitted, weight, 2)
     if not (of_target.all() and np.bincount(target, held_out_weight, 2).all()):
@@ -237,7 +235,10 @@ def readability(train: Sequence[np.ndarray], held_out: Sequence[np.ndarray]) -> 
     scale = z[weight > 0].std(0) + 1e-6
     balanced = weight * weight.sum() / (2 * of_target[fitted.astype(int)])  # both values count alike
     score = linear(z_held_out / scale, ridge(z / scale, fitted, 1.0, balanced, standardises=False))
-    return (
-        float(balanced_accuracy_score(target, score > 0, sample_weight=held_out_weight)),
-        float(roc_auc_score(target, score, sample_weight=held_out_weight)),
-    )
+    # By hand, since scikit-learn's measures take most of a second to import.
+    of_value = np.stack([held_out_weight * ~target, held_out_weight * target])
+    accuracy = of_value @ ((score > 0) == target) / of_value.sum(1)
+    levels, at = np.unique(score, return_inverse=True)
+    negative, positive = (np.bincount(at, weight, len(levels)) for weight in of_value)
+    below = negative.cumsum() - negative / 2  # a pair of equal scores counts half
+    return float(accuracy.mean()), float(positive @ below / np.prod(of_value.sum(1)))

@@ -110,7 +110,9 @@ def test_an_archive_has_the_same_bytes_in_another_process() -> None:
 @pytest.mark.whole
 def test_a_policy_of_a_package_that_is_not_trusted_is_not_read(tmp_path: Path) -> None:
     pytest.importorskip("lightgbm", reason="lightgbm is not installed")
-    words = "model=estimator model.estimator._target_=lightgbm.LGBMClassifier model.estimator.verbose=-1"
+    # With threads of its own, later tests of this process could not fork.
+    lightgbm = "model.estimator={_target_:lightgbm.LGBMClassifier,verbose:-1,n_jobs:1}"
+    words = f"model=estimator {lightgbm}"
     quick = "dataset=credit preset=quick seeds=1 tracking.enabled=false"
     made = run(*words.split(), *quick.split(), f"outputs_dir={tmp_path}")
     assert made.path is not None
