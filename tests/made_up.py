@@ -14,7 +14,7 @@ from fairall.config.compose import compose_config, typed
 from fairall.config.schema import Config
 from fairall.measuring.summary import summarise
 from fairall.metrics import STANDARD, Spread, curves
-from fairall.results.result import GROUPS, EvaluationPeople, Group, Result, WarmUp, spreads
+from fairall.results.result import GROUPS, OF_REFERENCES, EvaluationPeople, Group, Result, WarmUp, spreads
 from fairall.storage.run_folder import RunFolder
 
 QUICK = ("model=fairlog", "dataset=credit", "preset=quick", "seeds=3")
@@ -76,7 +76,7 @@ def made_up(
         measures=STANDARD,
         per_seed=per_seed,
         aggregate=aggregate,
-        references=spreads(levels),
+        references=spreads(levels, OF_REFERENCES),
         groups=dict.fromkeys(GROUPS, nobody),
         sensitive_column="sex",
         evaluation=EvaluationPeople("test", 150, 150, 150.0, 0.031, 0.05),

@@ -19,7 +19,7 @@ from fairall.measuring.references import RUN, recorded_policies
 from fairall.measuring.summary import Series, series_of, summarise, table_of
 from fairall.online.evaluation import DPU_ERROR, UTILITY_ERROR
 from fairall.online.training import Training
-from fairall.results.result import GROUPS, EvaluationPeople, Group, Result, WarmUp
+from fairall.results.result import GROUPS, OF_REFERENCES, EvaluationPeople, Group, Result, WarmUp
 from fairall.storage.checkpoint import Cache
 from fairall.tables.groups import sides
 from fairall.tables.overlap import effective_sample_size
@@ -42,7 +42,8 @@ def measure(training: Training, cache: Cache) -> Result:
     of = {name: series_of(one, evaluation.cost, evaluation.measures) for name, one in policies.items()}
     series = of.pop(RUN)
     per_seed, aggregate = summarised(series, _further(training))
-    references = pd.concat({name: summarised(values, {})[1] for name, values in of.items()})
+    levels = {name: summarised(values, {})[1] for name, values in of.items()}
+    references = pd.concat(levels, names=OF_REFERENCES)
     everybody = float(references.loc[("accept_all", "effective_utility"), "mean"])
     sensitive, decided = data.pool_table.sensitive, training.decided.accepted
     return Result(

@@ -18,7 +18,7 @@ from fairall.data.prepared import PreparedData
 from fairall.display.progress import ProgressCallback
 from fairall.metrics import STANDARD, Measure
 from fairall.models.learner import Learner, PretrainCurves
-from fairall.models.memory import Memory
+from fairall.models.memory import NO_LIMIT, Memory
 from fairall.online.evaluation import Evaluator
 from fairall.online.history import History
 from fairall.online.initial_policy import InitialPolicy
@@ -237,7 +237,7 @@ def memory_needed(training: Training) -> float:
     decisions = applicants * schedule.time_steps
     people = applicants + n_seeds * len(training.evaluation.people)
     parts = [part for module in training.learner.modules() for part in vars(module).values()]
-    if any(isinstance(part, Memory) and part.limit is None for part in parts):
+    if any(isinstance(part, Memory) and part.keep != "step" and part.limit == NO_LIMIT for part in parts):
         people += decisions
     pairs = applicants * schedule.applicants if training.world.capacity else 0.0
     values = (len(training.data.schema) + 4) * people + 2 * pairs

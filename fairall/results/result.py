@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 GROUPS = ("all", "advantaged", "disadvantaged")  # of people; more than two groups have keys of their words
+OF_REFERENCES = "policy", "measure"  # levels of the index of `Result.references`
 
 
 def bound_of(fairness: FairnessConfig) -> str:
@@ -296,7 +297,8 @@ class Result(Viewed):
                     (policy, measure): spread
                     for policy, levels in summary.references.items()
                     for measure, spread in levels.items()
-                }
+                },
+                OF_REFERENCES,
             ),
             sensitive_column=next((name for name in summary.groups.values() if isinstance(name, str)), None),
             groups={name: group for name, group in summary.groups.items() if isinstance(group, Group)},
@@ -344,17 +346,19 @@ def _read_table(path: Path) -> pd.DataFrame:
         raise DamagedFileError(path, str(error).strip().split("\n")[0][:120]) from error
 
 
-def spreads(by_name: Mapping[Any, Spread | None]) -> pd.DataFrame:
+def spreads(by_name: Mapping[Any, Spread | None], names: Sequence[str] = ()) -> pd.DataFrame:
     """A table with `mean`, `std`, `low` and `high` of each, NaN for none.
 
     Args:
         by_name: by measure, or by policy and measure.
+        names: of the levels of the index, where there are several.
     """
+    index = pd.MultiIndex.from_tuples([*by_name], names=names) if names else pd.Index([*by_name])
     rows = [
         (spread.mean, spread.std, *(spread.interval or (None, None))) if spread else (None,) * 4
         for spread in by_name.values()
     ]
-    return pd.DataFrame(rows, index=pd.Index([*by_name]), columns=["mean", "std", "low", "high"], dtype=float)
+    return pd.DataFrame(rows, index=index, columns=["mean", "std", "low", "high"], dtype=float)
 
 
 def _spread(table: pd.DataFrame, key: Any) -> Spread | None:

@@ -55,7 +55,7 @@ def test_references_are_what_a_run_of_them_gives(dataset: str, quick: Runs) -> N
         own = alone.aggregate.loc[reference.index, "mean"]
         # Of the applicants tied at a threshold of parity others are drawn.
         atol = 0.01 if "fair" in name else 1e-7
-        pd.testing.assert_series_equal(own, reference["mean"], atol=atol)
+        pd.testing.assert_series_equal(own, reference["mean"], atol=atol, check_names=False)
         assert np.isnan(own["effective_cfu"]) == (dataset == "credit")
     of = learnt.references["mean"]
     assert of["oracle", "effective_dpu_pooled"] > of["oracle_fair", "effective_dpu_pooled"]
@@ -103,6 +103,7 @@ def test_what_was_done_with_unlabelled_people_is_in_the_summary(quick: Runs) -> 
     assert result.spread("latent_label_auc") is not None
     # Nobody knows every label there.
     assert set(result.references.index.levels[0]) == {"accept_all", "reject_all"}
+    assert result.references.index.names == ["policy", "measure"]
     assert "every training label" not in shown
 
 
