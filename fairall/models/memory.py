@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from fairall.data.people import Decided, take
 from fairall.runtime.randomness import SeedStreams
-from fairall.storage.checkpoint import Stateful
+from fairall.storage.checkpoint import State, Stateful
 
 MEMORIES = ("step", "all")  # whether an update trains on the applicants of a time step or on all so far
 NO_LIMIT = 1 << 60  # more people than there are
@@ -37,8 +38,8 @@ class Memory(Stateful):
 
     Attributes:
         added: people added so far, shape (E,); (1,) before the first.
-        columns: by field, shape (E, M, ...), M the largest of `counts`, at least 1. Person number n of a
-            seed is in row n mod `limit`.
+        columns: by field, shape (E, M or more, ...), M the largest of `counts`, at least 1. Person number n
+            of a seed is in row n mod `limit`.
     """
 
     kept = "added", "columns"
@@ -65,14 +66,17 @@ class Memory(Stateful):
         number = self.added.unsqueeze(-1) + kept.cumsum(-1) - 1
         self.added = self.added + kept.sum(-1)
         seed, row = (kept & (number >= (self.added - self.limit).unsqueeze(-1))).nonzero(as_tuple=True)
-        place, size = number[seed, row] % self.limit, max(1, len(self))
-        columns = {}
+        place = number[seed, row] % self.limit
+        size = max(1, len(self))
         for name, values in vars(decided).items():
-            old = self.columns.get(name, values[:, :0])
-            columns[name] = values.new_zeros(len(values), size, *values.shape[2:])
-            columns[name][:, : old.shape[1]] = old
-            columns[name][seed, place] = values[seed, row]
-        self.columns = columns  # others, so that a state is as it was
+            column = self.columns.get(name, values[:, :0])
+            if column.shape[1] < size:
+                # Twice as long, so that a step does not copy everybody before.
+                length = max(size, min(2 * column.shape[1], self.limit))
+                grown = values.new_zeros(len(values), length, *values.shape[2:])
+                grown[:, : column.shape[1]] = column
+                self.columns[name] = column = grown
+            column[seed, place] = values[seed, row]
 
     def rows(self) -> Decided:
         """Everybody remembered, fields (E, M, ...), M the largest of `counts`.
@@ -102,3 +106,12 @@ class Memory(Stateful):
     def __len__(self) -> int:
         """Largest number of people of a seed."""
         return int(self.counts.max())
+
+    @override
+    def state_dict(self) -> State:
+        """Everybody remembered, as a copy, since `add` writes into the columns."""
+        size = max(1, len(self))
+        return {
+            "added": self.added,
+            "columns": {name: of[:, :size].clone() for name, of in self.columns.items()},
+        }
