@@ -609,7 +609,7 @@ class Ledger(Viewed):
             for version in connection.scalars(sql.select(VERSIONS.c.id)).all() if learnt else []:
                 row = chain.version(connection, version)
                 parts = {name: unpacked(row[name]) for name in ("state", "memory")}
-                if sum(blanked(one, x) for one in parts.values()):
+                if blanked(parts, x):
                     columns: dict[str, Any] = {name: packed(one) for name, one in parts.items()}
                     checksum = chain.checksum(row | columns)
                     chain.append(connection, ERASED, [{"version": version, "sum": checksum}])

@@ -14,9 +14,13 @@ from torch import Tensor
 
 from fairall.data.people import Decided
 from fairall.errors import FairAllError
+from fairall.models.known import Known, hashes
+from fairall.models.memory import Memory
 
 STRUCTURE = "structure"  # key of the metadata
 BASE = "x", "s", "propensity", "accepted", "label"  # columns of a memory that are known of everybody
+SEEDS = 10_000  # more than there are
+S = torch.arange(-1.0, 100.0)  # values of s, and more
 KEPT = "all", "accepted"  # people whom a memory may keep
 
 
@@ -79,13 +83,13 @@ def unpacked(content: bytes) -> Any:
         raise FairAllError("the state of a version cannot be read: the ledger is damaged") from error
 
 
-def memories(state: Any) -> Iterator[dict[str, Any]]:
-    """The states of `models.memory.Memory` in a state, always in the same order."""
-    if isinstance(state, dict) and state.keys() == {"added", "columns"}:
+def memories(state: Any, kept: Sequence[str] = Memory.kept) -> Iterator[dict[str, Any]]:
+    """The states of `models.memory.Memory`, or of what has `kept`, in a state, always in the same order."""
+    if isinstance(state, dict) and state.keys() == {*kept}:
         yield state
     elif isinstance(state, dict | list | tuple):
         for one in state.values() if isinstance(state, dict) else state:
-            yield from memories(one)
+            yield from memories(one, kept)
 
 
 def split(state: Any, before: Any | None, learnt: Sequence[Update]) -> list[dict[str, Any]]:
@@ -137,6 +141,8 @@ def joined(state: Any, parts: Sequence[dict[str, Any]], before: Any | None, lear
 def blanked(state: Any, x: Tensor) -> bool:
     """Overwrite people with features x (D,) in the memories of a state by rejected ones of propensity 0.
 
+    Who is known by a hash of these features and any s is no longer.
+
     Returns:
         Whether there were any.
     """
@@ -153,6 +159,11 @@ def blanked(state: Any, x: Tensor) -> bool:
         for values in columns.values():
             if isinstance(values, Tensor) and values.shape[:2] == same.shape:
                 values[same] = 0
+    for known in memories(state, Known.kept):
+        beyond = known["hashes"].unsqueeze(-1) - hashes(x.expand(len(S), -1), S)
+        others = ((beyond < 0) | (beyond >= SEEDS)).all(-1)  # the number of the seed is added to a hash
+        found |= not bool(others.all())
+        known |= {name: known[name][others] for name in Known.kept}
     return found
 
 

@@ -20,7 +20,7 @@ from fairall.storage.stored import of_plain
 
 T = TypeVar("T")
 
-FORMAT = 4  # of the tables; increased when older ledgers would be read wrongly
+FORMAT = 5  # of the tables; increased when older ledgers would be read wrongly
 WAIT = 30  # seconds for another process that writes
 LOCK = 0x46414C4C  # of the writers of a PostgreSQL server
 TYPES: dict[str, Any] = {"int": sql.BigInteger, "float": sql.Float(53), "bool": sql.Boolean, "text": sql.Text}

@@ -77,7 +77,7 @@ def _recorded(policy: Oracle | Constant, training: Training) -> Recorded:
 
     def propensity(x: Tensor, s: Tensor) -> Tensor:
         if isinstance(policy, Oracle):
-            return policy.accepted(policy.ordered(score(policy, x, s), x), s)
+            return policy.accepted(score(policy, x, s), x, s)
         return policy(s)
 
     measure()

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from threadpoolctl import threadpool_limits
+from torch import Tensor, nn
 from typing_extensions import override
 
 from fairall.config.schema import FairnessConfig
-from fairall.data.people import Decided
+from fairall.data.people import Decided, group_index
 from fairall.data.prepared import PreparedData
 from fairall.display.progress import ProgressCallback
 from fairall.errors import FairAllError, count
-from fairall.models.classifier import ClassifierNet, Remembering
-from fairall.models.learner import Learner, PretrainCurves
+from fairall.models.learner import DECISIONS, Learner, PretrainCurves
 from fairall.models.memory import Memory
-from fairall.models.objectives import cross_entropy, train_on
-from fairall.models.thresholds import ByGroup, crossing
-from fairall.nn.adam import Adam
+from fairall.models.mixture import APART, Mixture, MixtureConfig
+from fairall.models.prices import TEMPERATURE, fair_prices
+from fairall.models.thresholds import ByGroup
 from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Cache
 
 FEW = 100  # people of a group: the standard error of their acceptance rate can be 5 points
+GROUPS = MixtureConfig(  # classifiers of groups
+    name="groups", growth=1.0, decision=DECISIONS[0], linear_c=[0.01, 1.0], evidence=1000.0, optimism=0.0
+)
 
 
 @dataclass(frozen=True)
 class Scored(Decided):
-    """Decided people with the log odds of p(ỹ = 1 | x, s) by the learner, shape (E, B), float64."""
+    """Decided people with the log odds of p(ỹ = 1 | x, s) as of each kind, shape (E, B, C), float64."""
 
     log_odds: Tensor
 
@@ -44,6 +48,11 @@ class FairThresholds(ByGroup):
 
     The whole window is estimated anew after each update that changes the learner's estimates: it can move all
     those of a group, and its acceptance rate with them.
+
+    Applicants with labels of their own, of whom a `Mixture` knows more than of new ones, are a second kind
+    with thresholds of its own, since equal rates of both together would not be equal for new people. Those of
+    new people, which are those of the policy, are chosen from everybody, estimated as if they were new. With
+    few places all are new.
 
     Args:
         fairness: rates that are compared, slack and window.
@@ -61,6 +70,7 @@ class FairThresholds(ByGroup):
 
     def __init__(self, fairness: FairnessConfig, learner: Learner, share: float = 1.0) -> None:
         seeds = learner.setting.seeds
+        self.n_kinds = 1 + isinstance(learner, Mixture)
         super().__init__(learner.config, learner.setting, fairness, len(seeds))
         self.asked = f"fairness={fairness.rule.name}"
         if not learner.estimates_label:
@@ -99,7 +109,7 @@ class FairThresholds(ByGroup):
 
     def see(self, decided: Decided) -> None:
         """Remember people and the estimates of them."""
-        self.seen.add(Scored(**vars(decided), log_odds=self.log_odds(decided.x, decided.s, self.streams)))
+        self.seen.add(Scored(**vars(decided), log_odds=self.of_kinds(decided.x, decided.s)))
 
     def choose_from_seen(self) -> None:
         """Choose the thresholds of all replicates."""
@@ -107,8 +117,22 @@ class FairThresholds(ByGroup):
         assert isinstance(seen, Scored)
         if not self.learner.unchanged:
             # Into the memory, of which this is a view.
-            seen.log_odds.copy_(self.log_odds(seen.x, seen.s, self.streams))
-        self.choose(seen.log_odds, seen.x, seen.s)
+            seen.log_odds.copy_(self.of_kinds(seen.x, seen.s))
+        for kind, log_odds in enumerate(seen.log_odds.unbind(-1)):
+            self.choose(self.columns_of(log_odds, seen), seen.s, kind)
+
+    def columns_of(self, log_odds: Tensor, seen: Scored) -> Tensor:
+        """`columns` of people seen, of given log odds (E, B)."""
+        return self.columns(log_odds, seen.x)
+
+    @torch.no_grad()
+    def of_kinds(self, x: Tensor, s: Tensor) -> Tensor:
+        """Log odds of people as of each kind, NaN of those who do not count, shape (E, B, C)."""
+        if not isinstance(self.learner, Mixture):
+            return self.log_odds(x, s, self.streams).unsqueeze(-1)
+        new, own, known = self.learner.of_known(x, self.shown(s))
+        count = known | (self.learner.worth > APART)
+        return torch.stack([new, own.where(count, torch.nan)], -1)
 
     @override
     @torch.no_grad()
@@ -132,8 +156,13 @@ class FairThresholds(ByGroup):
 
     @override
     def explore(self, x: Tensor, s: Tensor, propensity: Tensor, uniform: Tensor) -> Tensor:
-        """As the learner explores, shape (E, N), among those whom the thresholds reject."""
-        return self.learner.explore(x, self.shown(s), propensity, uniform)
+        """As the learner explores, shape (E, N), or of known people by thresholds of their own."""
+        if not isinstance(self.learner, Mixture):
+            return self.learner.explore(x, self.shown(s), propensity, uniform)
+        if self.share < 1.0:
+            return propensity
+        _, own, known = self.learner.of_known(x, self.shown(s))
+        return torch.where(known, self.accepted(own, x, s, 1).to(x.dtype), propensity)
 
     @override
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
@@ -152,117 +181,131 @@ class FairThresholds(ByGroup):
     @override
     def representation(self, x: Tensor, s: Tensor) -> Tensor | None:
         """As the learner."""
-        return self.learner.representation(x, s)
+        return self.learner.representation(x, self.shown(s))
 
     @override
     def reconstruction(self, x: Tensor, s: Tensor) -> Tensor | None:
         """As the learner."""
-        return self.learner.reconstruction(x, s)
+        return self.learner.reconstruction(x, self.shown(s))
+
+
+@dataclass(frozen=True)
+class Grouped(Scored):
+    """Scored people with q of p(S = g | x), shape (E, B, G − 1), float64."""
+
+    members: Tensor
+
+
+class GroupMixture(Mixture):
+    """Classifiers of a group; people count as often as they come, so that p is that among people seen."""
+
+    counts_once = False
+
+    @override
+    def given(self, e: int, x: Tensor, s: Tensor) -> list[np.ndarray]:
+        """An indicator per category for trees too."""
+        return [super().given(e, x, s)[0]] * len(self.models)
 
 
 class BlindThresholds(FairThresholds):
-    """Thresholds that depend on x alone, for where s may not be used to decide.
+    """Decisions by x alone, for where s may not be used to decide.
 
     The learner is trained with s = 0 for everybody. Among policies that depend on x alone, utility under a
-    bound on the gap between the rates of two groups is maximised by accepting where
-    p(ỹ = 1 | x) ≥ c + Σ_g λ_g·p(S = g | x), with λ_g = ±μ/P(S = g), + for S = +1
-    (Menon and Williamson 2018, section 4); of true positive rates the sum is multiplied by p(ỹ = 1 | x), and
-    P(S = g) is that of people with label 1. A second net with the classifier's architecture estimates
-    p(S = +1 | x) from everybody seen. s is used to train that net and to choose μ, but not to decide.
+    bound on the gaps between the groups' rates is maximised by accepting whoever earns more than
+    ν + Σ_g λ_g·p(S = g | x), the sum times p(ỹ = 1 | x) for true positive rates, with a price λ_g of each
+    group and ν of a place (`models.prices`). s is used to estimate p(S = g | x) and to choose prices, but not
+    to decide.
+
+    Logistic regressions and boosted trees, mixed, are fitted to everybody seen, accepted or not, to tell each
+    group but the last from the others. What counts is p(S = g) among those who earn the same. So it is
+    calibrated among the people seen, estimated as new ones, by the regression of 1[S = g] of all groups on
+    these estimates q, the earnings e, all e·q and 1.
 
     Attributes:
-        group_net: its logit is that of p(S = +1 | x).
-        price: λ of two policies, between which the gap passes the slack, float64, shape (E, 2, G).
-        chance: probability of deciding by each of them, float64, shape (E, 2).
-
-    Raises:
-        FairAllError: where the learner has no classifier of remembered people, there are more than two
-            groups, or places are few.
+        group_mixtures: of G − 1 groups.
+        price: Σ_g λ_g·p(S = g | x) as a linear function of e, q, e·q and 1, then ν; of each of C kinds of
+            people, float64, shape (E, C, 2·G + 1).
     """
 
+    reads_s = False
+    group_mixtures: Any  # torch has no list of one class of modules
     price: Tensor
-    chance: Tensor
 
     def __init__(self, fairness: FairnessConfig, learner: Learner, share: float = 1.0) -> None:
         super().__init__(fairness, learner, share)
-        asked = f"{self.asked} fairness.blind=true"
-        self.takes_amounts = False
-        if not isinstance(learner, Remembering):
-            raise FairAllError(
-                f"{asked}: model={self.config.name} is no classifier of remembered people; "
-                "take greedy, ensemble or plot"
-            )
-        if self.n_groups > 2 or share < 1.0:
-            raise FairAllError(
-                f"{asked}: for two groups, and without world.capacity; leave fairness.blind out"
-            )
-        self.group_streams = SeedStreams(self.setting.seeds, "groups of fairness")
-        self.group_net = ClassifierNet(self.setting, learner.config.clf_arch, self.group_streams)
-        self.group_net.sees_s = False
-        self.optimiser = Adam(self.group_net.parameters(), learner.config.learning_rate)
-        chance = torch.full((len(self.threshold), 2), 0.5, dtype=torch.float64)
-        self.register_buffer("chance", chance)
-        self.register_buffer("price", torch.zeros_like(chance).unsqueeze(-1).repeat(1, 1, self.n_groups))
+        self.group_mixtures = nn.ModuleList(
+            GroupMixture(GROUPS, learner.setting) for _ in range(self.n_groups - 1)
+        )
+        self.seen = Memory("all", fairness.window, of=Grouped)
+        price = torch.zeros(len(self.threshold), self.n_kinds, 2 * self.n_groups + 1, dtype=torch.float64)
+        self.register_buffer("price", price)
 
     @override
-    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        """Train the learner, and the net of p(S = +1 | x)."""
-        values = super().warm_up_epoch(decided, epoch)
-        self._learn_groups()
-        return values
+    def see(self, decided: Decided) -> None:
+        """Learn the groups of people, and remember these and the estimates of them."""
+        nothing, everybody = self.shown(decided.s), torch.ones_like(decided.s)
+        group = group_index(decided.s, self.n_groups)
+        for number, mixture in enumerate(self.group_mixtures):
+            label = (group == number).to(nothing.dtype)
+            mixture.update(Decided(decided.x, nothing, everybody, everybody > 0, label))
+        x, log_odds = decided.x, self.of_kinds(decided.x, decided.s)
+        self.seen.add(Grouped(**vars(decided), log_odds=log_odds, members=self.members(x)))
+        if not self.group_mixtures[0].unchanged:
+            seen: Any = self.seen.rows()
+            seen.members.copy_(self.members(seen.x))
+
+    @torch.no_grad()
+    def members(self, x: Tensor, *, applicants: bool = True) -> Tensor:
+        """Estimates q of p(S = g | x) of people x (E, B, D), shape (E, B, G − 1).
+
+        Applicants whom these were fitted to are estimated as new ones, for what is remembered of a person
+        would tell s.
+        """
+        nothing = torch.zeros_like(x[..., 0])
+        odds = [
+            mixture.of_known(x, nothing)[0] if applicants else mixture.log_odds(x, nothing, self.streams)
+            for mixture in self.group_mixtures
+        ]
+        return torch.stack(odds, -1).sigmoid()
 
     @override
-    def update(self, decided: Decided) -> None:
-        """The same, before μ is chosen."""
-        self._learn_groups()
-        super().update(decided)
+    def choose_from_seen(self) -> None:
+        with threadpool_limits(1):  # sums do not depend on the number of threads
+            super().choose_from_seen()
 
-    def _learn_groups(self) -> None:
-        def loss(batch: Decided) -> Tensor:
-            return cross_entropy(self.group_net.logit(batch.x, batch.s), (batch.s > 0).float()).mean(-1)
+    @override
+    def columns_of(self, log_odds: Tensor, seen: Any) -> Tensor:
+        return self.with_members(log_odds, seen.x, seen.members)
 
-        batches = self.seen.minibatches(self.config.updates, self.config.batch_size, self.group_streams)
-        train_on(batches, loss, self.optimiser)
+    def with_members(self, log_odds: Tensor, x: Tensor, members: Tensor) -> Tensor:
+        """e, q, e·q and 1, and what people count in the rates, shape (E, B, 2·G + 1)."""
+        _, counted, earned = self.columns(log_odds, x).split(1, -1)
+        return torch.cat([earned, members, earned * members, torch.ones_like(earned), counted], -1)
+
+    @override
+    def choose_for(self, e: int, group: Tensor, columns: Tensor, kind: int) -> None:
+        inputs, counted = columns[:, :-1].numpy(), columns[:, -1:].numpy()
+        of_groups = np.linalg.lstsq(inputs, np.eye(self.n_groups)[group], rcond=None)[0]
+        counted = np.column_stack([counted * (inputs @ of_groups), inputs[:, -1]])
+        prices = fair_prices(inputs[:, 0], counted, self.fairness.slack, self.share)
+        price = np.append(of_groups @ prices[:-1], prices[-1])
+        self.price[e, kind:] = torch.from_numpy(price)  # of known people too, where few are known
+
+    def beyond(self, log_odds: Tensor, x: Tensor, kind: int = 0) -> Tensor:
+        """What people of a kind, of whom known ones are applicants, earn beyond their prices, (E, B)."""
+        columns = self.with_members(log_odds, x, self.members(x, applicants=kind > 0))
+        price = self.price[:, kind].unsqueeze(1)
+        of_groups = columns[..., -1] * (columns * price)[..., :-1].sum(-1)
+        return columns[..., 0] - of_groups - price[..., -1]
+
+    @override
+    def accepted(self, log_odds: Tensor, x: Tensor, s: Tensor, kind: int = 0) -> Tensor:
+        """Acceptance probability, which does not depend on s, shape (E, B)."""
+        return (self.beyond(log_odds, x, kind) / TEMPERATURE).sigmoid()
 
     @override
     @torch.no_grad()
-    def columns(self, log_odds: Tensor, x: Tensor) -> Tensor:
-        """p(ỹ = 1 | x), and that or 1, as people count in the rates, times p(S = g | x), (E, M, 1 + G)."""
-        p = log_odds.sigmoid()
-        of_s = self.group_net.logit(x, x[..., 0]).double().sigmoid()
-        return torch.stack([p, self.counted(p) * (1.0 - of_s), self.counted(p) * of_s], -1)
-
-    @override
-    def choose_for(self, e: int, group: Tensor, columns: Tensor) -> None:
-        p = columns[:, 0]
-        members = columns[:, 1:]
-        of_price_1 = torch.tensor([-1.0, 1.0], dtype=torch.float64) / members.mean(0)
-        counted = self.counted(p)
-        of_groups = [torch.where(group == g, counted, 0.0) / counted[group == g].sum() for g in (0, 1)]
-
-        def gap(price: float) -> float:
-            accepted = p >= self.setting.cost + price * (members @ of_price_1)
-            first, second = ((of * accepted).sum().item() for of in of_groups)
-            return second - first
-
-        sign = math.copysign(1.0, gap(0.0))
-        *prices, first = crossing(lambda price: sign * gap(sign * price), self.fairness.slack)
-        self.price[e] = torch.outer(sign * torch.tensor(prices, dtype=torch.float64), of_price_1)
-        self.chance[e] = torch.tensor([first, 1.0 - first], dtype=torch.float64)
-
-    @override
-    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """The acceptance probability, shape (E, B), which does not depend on s."""
-        p, least = self._least(x, s, streams)
-        return ((p >= least).double() @ self.chance.unsqueeze(-1)).squeeze(-1).to(x.dtype)
-
-    @override
     def compared(self, x: Tensor, s: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor]:
-        """p(ỹ = 1 | x), and the least accepted by the first policy, shapes (E, B)."""
-        p, least = self._least(x, s, streams)
-        return p[..., 0].to(x.dtype), least[..., 0].to(x.dtype)
-
-    def _least(self, x: Tensor, s: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor]:
-        """p(ỹ = 1 | x), shape (E, B, 1), and the least that each policy accepts, shape (E, B, 2)."""
-        p, members = self.columns(self.log_odds(x, s, streams), x).split([1, self.n_groups], -1)
-        return p, self.setting.cost + members @ self.price.mT
+        """σ of what a person earns beyond the prices, and ½, shapes (E, B)."""
+        score = self.beyond(self.log_odds(x, s, streams), x).sigmoid().to(x.dtype)
+        return score, torch.full_like(score, 0.5)

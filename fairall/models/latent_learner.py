@@ -15,7 +15,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairall.config.checks import at_least, below_one, even, hidden_sizes, not_negative, one_of, positive
+from fairall.config.checks import (
+    at_least,
+    below_one,
+    even,
+    hidden_sizes,
+    not_negative,
+    one_of,
+    optional,
+    positive,
+)
 from fairall.config.schema import KL, LatentFrame, ModelConfig, NoiseKind, VaeStart
 from fairall.data.people import Decided, take
 from fairall.data.prepared import PreparedData
@@ -54,7 +63,10 @@ POLICIES = (*NET_POLICIES, "clf", "dec")
 
 @dataclass
 class LatentConfig(ModelConfig):
-    """Architecture and training of a learner with a latent; Phase I is skipped where `phase1` is null."""
+    """Architecture and training of a learner with a latent; Phase I is skipped where `phase1` is null.
+
+    With `blind_encoder` encoder and classifier do not read s, so that a policy of z does not depend on it.
+    """
 
     policy: str = one_of(POLICIES)
     decision: str = one_of(DECISIONS)
@@ -69,6 +81,7 @@ class LatentConfig(ModelConfig):
     elbo_samples: int = at_least(1)
     propensity_samples: int = even()
     phase1: Phase1Config | None = field(default_factory=Phase1Config)
+    blind_encoder: bool | None = optional()
     kl_samples = 0  # K, of a subclass whose loss has U
 
 
@@ -103,6 +116,7 @@ class LatentLearner(Learner):
             self.streams,
             utility=True,
             group_blind=setting.protocol.vae_start is VaeStart.group_blind,
+            blind_encoder=config.blind_encoder,
         )
         net = functools.partial(
             StackedMLP,
@@ -151,9 +165,9 @@ class LatentLearner(Learner):
         return loss - masked_mean(of_others, ~others.accepted)
 
     def objective(self) -> Objective | None:
-        """The losses in numbers, so that a compiled twin can; None where a subclass has another `loss`."""
+        """The losses in numbers, so that a compiled twin can; None where it could not compute them."""
         config, setting = self.config, self.setting
-        if type(self).loss is not LatentLearner.loss:
+        if type(self).loss is not LatentLearner.loss or config.blind_encoder:
             return None
         return Objective(
             beta=float(config.beta),
@@ -232,6 +246,7 @@ class LatentLearner(Learner):
             group_blind=setting.protocol.vae_start is VaeStart.group_blind,
             config=config.shortened(epochs, planned),
             epochs=epochs,
+            blind_encoder=self.config.blind_encoder,
         )
 
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
@@ -248,7 +263,8 @@ class LatentLearner(Learner):
         trained = cache.part("phase1").result(task.key(), train)
         vae = task.untrained_vae(task.streams())
         vae.load_state_dict(trained["vae"])
-        if self.setting.protocol.latent_frame is LatentFrame.matched:
+        matched = self.setting.protocol.latent_frame is LatentFrame.matched
+        if matched and not self.config.blind_encoder:
             vae.frame.copy_(matching_frame(vae, data.pool))
         self.model.vae.transfer_from(vae)
         return PretrainCurves(**trained["curves"])

@@ -144,6 +144,7 @@ class Learner(nn.Module, ABC):
         weighs_labels: whether it learns by `Decided.weight`, so that `sample_weight` is not refused.
         unchanged: whether the last update has left `log_odds` as they were.
         learns: whether it learns online; False for a `FixedPolicy`.
+        reads_s: whether a decision can depend on s.
     """
 
     config_type: ClassVar[type[ModelConfig]] = ModelConfig
@@ -155,6 +156,7 @@ class Learner(nn.Module, ABC):
     weighs_labels: ClassVar[bool] = False
     unchanged: bool = False
     learns: ClassVar[bool] = True
+    reads_s: ClassVar[bool] = True
 
     def __init__(self, config: Any, setting: Setting) -> None:
         super().__init__()

@@ -49,14 +49,37 @@ def ridge(
     columns = np.column_stack([(x - mean) / scale, np.ones(len(x))])
     penalty = np.append(np.full(x.shape[1], 1.0 / (c * weight.sum())), 0.0)
 
+    weights = minimum(columns, label, share, penalty, np.zeros(columns.shape[1]))
+    slopes = weights[:-1] / scale
+    return np.append(slopes, weights[-1] - slopes @ mean)
+
+
+def minimum(
+    columns: np.ndarray,
+    label: np.ndarray | float,
+    share: np.ndarray,
+    penalty: np.ndarray,
+    start: np.ndarray,
+    offset: np.ndarray | float = 0.0,
+) -> np.ndarray:
+    """Weights w of log odds o = columns·w + offset that minimise Σ share·loss + Σ penalty·w²/2, shape (P,).
+
+    Args:
+        columns: shape (N, P).
+        label: in [0, 1], shape (N,); the loss is log(1 + exp o) − label·o.
+        share: not negative, shape (N,).
+        penalty: of each w, shape (P,).
+        start: w to begin with, shape (P,).
+        offset: shape (N,).
+    """
+
     def loss(weights: np.ndarray) -> float:
-        odds = columns @ weights
+        odds = columns @ weights + offset
         return float(share @ (np.logaddexp(0.0, odds) - label * odds) + penalty @ weights**2 / 2)
 
-    weights = np.zeros(columns.shape[1])
-    reached = loss(weights)
+    weights, reached = start, loss(start)
     for _ in range(MOST_STEPS):
-        p = expit(columns @ weights)
+        p = expit(columns @ weights + offset)
         gradient = columns.T @ (share * (p - label)) + penalty * weights
         if np.abs(gradient).max() <= EXACT:
             break
@@ -66,8 +89,7 @@ def ridge(
         while (further := loss(weights - step)) > reached * (1.0 + ROUNDING):
             step /= 2
         weights, reached = weights - step, further
-    slopes = weights[:-1] / scale
-    return np.append(slopes, weights[-1] - slopes @ mean)
+    return weights
 
 
 def linear(x: np.ndarray, weights: np.ndarray) -> np.ndarray:

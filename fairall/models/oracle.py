@@ -20,6 +20,7 @@ from fairall.data.prepared import PreparedData
 from fairall.display.progress import ProgressCallback
 from fairall.errors import FairAllError
 from fairall.models.estimators import Fitted, boosted_trees, fitted, log_odds, logistic
+from fairall.models.known import Known, hashes
 from fairall.models.learner import (
     DECISIONS,
     DecisionRule,
@@ -31,12 +32,13 @@ from fairall.models.thresholds import ByGroup
 from fairall.nn.native import blas
 from fairall.nn.stacked import AT_ONCE
 from fairall.runtime.randomness import SeedStreams
-from fairall.storage.checkpoint import Cache, State, Stateful
+from fairall.storage.checkpoint import Cache, State
 from fairall.storage.identity import computation_key
 
 STRENGTHS = (1e-3, 1e-2, 0.1, 1.0)  # C of the logistic regression, from strong to weak penalties
 FOLDS = 5
 CHOOSING = 10_000  # training rows on which the strength is chosen; all rows chose the same on five data sets
+CERTAIN = 6.0  # log odds from which on people tie: trees end beyond it where labels agree, each fit elsewhere
 ENOUGH = 50_000  # a regression on some hundreds of columns is fitted to at most so many training rows
 
 
@@ -115,9 +117,8 @@ class Oracle(ByGroup, FixedPolicy):
     selected by cross-validation in the first split and is the same in all.
 
     It is fitted to all folds but one, for each of `FOLDS` folds. Training people, who are the applicants of a
-    run, have the estimate of the fit without them: boosted trees would know some labels by heart. Of other
-    people one fit decides, which a hash of the person chooses, so that their estimates have the distribution
-    that thresholds are chosen from.
+    run, have the estimate of the fit without them: boosted trees would know some labels by heart. Other
+    people have the mean of the log odds of all fits. Log odds end at ±`CERTAIN`.
 
     It accepts where p ≥ c, which maximises the utility if p is true, or from thresholds of each group on
     (`models.thresholds`), chosen from the training rows. People tied at a group's threshold are accepted with
@@ -141,7 +142,7 @@ class Oracle(ByGroup, FixedPolicy):
         self.inputs = FeatureInputs(setting.schema.seen_as(NetInputs.one_hot))
         self.codes = FeatureInputs(setting.schema.seen_as(NetInputs.codes))
         self.fitted = Fitted(setting.splits * FOLDS)
-        self.known = Known()
+        self.known = Known(1)
 
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
         """Fit to all labels of the training rows, of all replicates or of each split, and choose thresholds.
@@ -181,17 +182,17 @@ class Oracle(ByGroup, FixedPolicy):
             NoOracleError: where a group has nobody.
         """
         n = len(self.threshold)
-        self.choose(log_odds.expand(n, -1), people.x.expand(n, -1, -1), people.s.expand(n, -1))
+        self.choose(self.columns(log_odds.expand(n, -1), people.x.expand(n, -1, -1)), people.s.expand(n, -1))
         if self.least_rate.isnan().any():
             raise NoOracleError(f"model={self.config.name}: a group has nobody among the training rows")
 
     def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams | None = None) -> Tensor:
         """Log odds of p(ỹ = 1 | x, s) of people x (..., D) and s (...), shape (...), float64."""
-        person, fit = self._person_and_fit(x, s)
-        found = self.known.log_odds_of(person)
+        person, split = self._person_and_split(x, s)
+        found = self.known.of(person).squeeze(-1)
         new = found.isnan()
-        found[new] = self._by_fits(fit[new], x[new], s[new])
-        return found
+        found[new] = self._by_fits(split[new], x[new], s[new])
+        return found.clip(-CERTAIN, CERTAIN)
 
     def remember(self, people: Sequence[People], cache: Cache) -> None:
         """Score people who will come again, and their counterfactuals where these are known, once for all.
@@ -211,26 +212,26 @@ class Oracle(ByGroup, FixedPolicy):
         of_x, of_s = zip(*asked, strict=True)
         x = torch.cat(of_x, -2)
         s = torch.cat(of_s, -1)
-        person, _ = self._person_and_fit(x, s)
+        person, _ = self._person_and_split(x, s)
         key = computation_key(self._fit.encode(), person.numpy().tobytes())
         scored = cache.part("oracles").result(key, lambda _: {"log_odds": self.log_odds(x, s)})
-        self.known.add(person, scored["log_odds"])
+        self.known.add(person.flatten(), scored["log_odds"].view(-1, 1))
 
-    def _person_and_fit(self, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
-        """A number of each person, as of `known`, and of the one of `fitted` that decides if they are new."""
+    def _person_and_split(self, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+        """A number of each person, as of `known`, and that of their split."""
         n = len(self.threshold)
-        hashed = hashes(x, s)
         split = (torch.arange(n) % self.setting.splits).repeat_interleave(s.numel() // n).view(s.shape)
-        return hashed + split, split * FOLDS + hashed % FOLDS
+        return hashes(x, s) + split, split
 
-    def _by_fits(self, fit: Tensor, x: Tensor, s: Tensor) -> Tensor:
-        """Log odds of people x (B, D) and s (B,), each by one of `fitted`, of number `fit` (B,)."""
+    def _by_fits(self, split: Tensor, x: Tensor, s: Tensor) -> Tensor:
+        """Log odds of people x (B, D) and s (B,), the mean of those by all fits of their `split` (B,)."""
         found = torch.empty(len(s), dtype=torch.float64)
-        for number in fit.unique().tolist():
-            model = self.fitted.read()[number]
+        for number in split.unique().tolist():
+            models = self.fitted.read()[number * FOLDS :][:FOLDS]
             # The columns of all people at once would take more memory than the rest of a run.
-            for rows in (fit == number).nonzero().squeeze(1).split(AT_ONCE):
-                found[rows] = torch.from_numpy(log_odds(model, self._inputs(model, x[rows], s[rows])))
+            for rows in (split == number).nonzero().squeeze(1).split(AT_ONCE):
+                inputs = self._inputs(models[0], x[rows], s[rows])
+                found[rows] = torch.from_numpy(np.mean([log_odds(model, inputs) for model in models], 0))
         return found
 
     def _inputs(self, kind: Any, x: Tensor, s: Tensor) -> np.ndarray:
@@ -261,55 +262,19 @@ class Oracle(ByGroup, FixedPolicy):
 
         kind = min((regression, boosted_trees()), key=loss)
         models = list[Any]()
-        fits = list[np.ndarray]()
-        for x, label in self._given(kind, splits):
-            fold = mixed_folds(label)
-            fits.append(len(models) + fold)
+        for k, (x, label) in enumerate(self._given(kind, splits)):
+            fold, estimate = mixed_folds(label), np.empty(len(label))
             for number in range(FOLDS):
-                rest = fold != number % (fold.max() + 1)
-                models.append(fitted(kind, x[rest], label[rest]))
+                own = fold == number % (fold.max() + 1)
+                models.append(fitted(kind, x[~own], label[~own]))
+                estimate[own] = log_odds(models[-1], x[own])
+            person = hashes(splits[k].x, splits[k].s) + k
+            # People who are alike have the mean.
+            _, kind_of = np.unique(person, return_inverse=True)
+            mean = np.bincount(kind_of, estimate) / np.bincount(kind_of)
+            self.known.add(person, torch.from_numpy(mean[kind_of]).unsqueeze(-1))
         self.fitted.keep(models)
-        given = torch.cat([own.x for own in splits]), torch.cat([own.s for own in splits])
-        fit = torch.from_numpy(np.concatenate(fits))
-        hashed = hashes(*given) + fit // FOLDS
-        # People who are alike have the mean.
-        _, kind_of = np.unique(hashed, return_inverse=True)
-        mean = np.bincount(kind_of, self._by_fits(fit, *given)) / np.bincount(kind_of)
-        self.known.add(hashed, torch.from_numpy(mean[kind_of]))
         return {"fitted": self.fitted.state_dict(), "known": self.known.state_dict()}
-
-
-class Known(Stateful):
-    """Log odds of known people; people who are alike have the same.
-
-    Attributes:
-        hashes: of the people, ascending, shape (N,).
-        log_odds: theirs, float64, shape (N,).
-    """
-
-    kept = ("hashes", "log_odds")
-
-    def __init__(self) -> None:
-        # One person whose log odds are not known, so that there is always a nearest one.
-        self.hashes = torch.zeros(1, dtype=torch.long)
-        self.log_odds = torch.full((1,), torch.nan, dtype=torch.float64)
-
-    def add(self, hashes: Tensor, log_odds: Tensor) -> None:
-        """Add people with hashes and log odds of any shape, equal for people who are alike."""
-        self.hashes, order = torch.cat([self.hashes, hashes.flatten()]).sort()
-        self.log_odds = torch.cat([self.log_odds, log_odds.flatten()])[order]
-
-    def log_odds_of(self, hashed: Tensor) -> Tensor:
-        """Log odds of people with hashes of any shape, NaN of those who are not known."""
-        place = torch.searchsorted(self.hashes, hashed).clamp(max=len(self.hashes) - 1)
-        return torch.where(self.hashes[place] == hashed, self.log_odds[place], torch.nan)
-
-
-def hashes(x: Tensor, s: Tensor) -> Tensor:
-    """A number of each person that equal x (..., D) and s (...) share, shape (...), int64."""
-    values = torch.cat([x, s.unsqueeze(-1)], -1).float() + 0.0  # no negative zeros
-    odd = torch.randint(2**62, values.shape[-1:], generator=torch.Generator().manual_seed(0)) * 2 + 1
-    return (values.view(torch.int32).long() * odd).sum(-1)
 
 
 def mixed_folds(label: np.ndarray) -> np.ndarray:

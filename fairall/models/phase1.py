@@ -99,6 +99,7 @@ class Phase1Task:
     group_blind: bool
     config: Phase1Config
     epochs: int
+    blind_encoder: bool | None = None
 
     def key(self) -> str:
         """Hash of the task, the code, the versions and the processor, 16 hexadecimal digits."""
@@ -118,6 +119,7 @@ class Phase1Task:
             streams,
             utility=False,
             group_blind=self.group_blind,
+            blind_encoder=self.blind_encoder,
         )
         vae.see_small_groups_as_others(self.pool)
         return vae
@@ -155,7 +157,7 @@ def train_phase1(
     diverged = own.best_epoch == 0
     if diverged.all():
         raise FairAllError(
-            "Phase I diverged: the validation loss was never finite; lower model.phase1.learning_rate, "
+            "Phase I diverged: the validation loss was never finite; lower phase1.learning_rate, "
             f"which is {task.config.learning_rate:g}"
         )
     for parameter in own.best.parameters():
@@ -184,7 +186,9 @@ class Phase1(Stateful):
         self.streams = task.streams()
         vae = task.untrained_vae(self.streams)
         self.best = copy.deepcopy(vae)
-        self.training: Phase1Epochs = fastest(Phase1Epochs, vae, task.pool, config)
+        given = vae, task.pool, config
+        # What is compiled has one s for encoder and decoder.
+        self.training = Phase1Epochs(*given) if task.blind_encoder else fastest(Phase1Epochs, *given)
         # The same noise at every validation: epochs are compared with common random numbers.
         self._noise = self.streams.normal(len(task.validation), task.latent_size, config.validation_samples)
         self.epoch = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -13,14 +13,18 @@ import torch
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from fairall.config.checks import one_of, positive
+from fairall.config.checks import one_of, optional, positive
 from fairall.config.schema import ModelConfig, NetInputs
-from fairall.data.features import FeatureInputs
+from fairall.data.features import Feature, FeatureInputs, Kind, Schema
 from fairall.data.people import Decided
+from fairall.data.prepared import PreparedData
+from fairall.display.progress import ProgressCallback
 from fairall.models.estimators import SEEDS, Fitted, fitted, log_odds
-from fairall.models.learner import DECISIONS, DecisionRule, Learner, Setting
+from fairall.models.latent_learner import LatentConfig, LatentLearner
+from fairall.models.learner import DECISIONS, DecisionRule, Learner, PretrainCurves, Setting
 from fairall.models.memory import Memory
 from fairall.runtime.randomness import SeedStreams
+from fairall.storage.checkpoint import Cache
 
 # Groups of people whose estimates are kept: applicants, evaluated people and their counterfactuals.
 RECENT = 4
@@ -30,11 +34,22 @@ Labelled = tuple[list[np.ndarray], np.ndarray, np.ndarray]
 
 
 @dataclass
+class LatentInputsConfig(LatentConfig):
+    """FairAll or FairLab, whose VAE and Phase I are used alone."""
+
+    kl_samples: int = 0
+
+
+@dataclass
 class RefittedConfig(ModelConfig):
-    """By what share the number of people seen grows between fits, and how is decided."""
+    """By what share the number of people seen grows between fits, and how is decided.
+
+    `latent_inputs`: a method whose latent of Phase I gives further inputs; null: there are none.
+    """
 
     growth: float = positive()
     decision: str = one_of(DECISIONS)
+    latent_inputs: LatentInputsConfig | None = optional()
 
 
 class Refitted(Learner):
@@ -48,7 +63,9 @@ class Refitted(Learner):
 
     Attributes:
         memory: of people seen.
+        schema: the features as classifiers have them, with those of the latent.
         inputs: of the classifiers.
+        latent: learns Phase I alone; None without `config.latent_inputs`.
         fitted: the classifiers of the first replicate, then those of the second, and so on.
         streams: random numbers of fits.
         n_seen: number of people seen, shape ().
@@ -70,7 +87,16 @@ class Refitted(Learner):
         super().__init__(config, setting)
         self.rule = DecisionRule(setting.cost, config.decision == "sample", setting.amounts)
         self.memory = Memory(self.remembered)
-        self.inputs = FeatureInputs(setting.schema.seen_as(NetInputs.one_hot))
+        self.schema = own = setting.schema
+        self.latent, latent = None, config.latent_inputs
+        if latent is not None:
+            # It sees features as FairAll does, whose Phase I it shares.
+            self.latent = LatentLearner(latent, replace(setting, schema=own.seen_as(NetInputs.codes)))
+            z = Schema([Feature(f"latent {k}", Kind.REAL) for k in range(latent.latent_size)])
+            self.schema = replace(
+                own, features=[*own, *z], mean=[*own.mean, *z.mean], scale=[*own.scale, *z.scale]
+            )
+        self.inputs = FeatureInputs(self.schema.seen_as(NetInputs.one_hot))
         self.models = models
         self.fitted = Fitted(len(models) * len(setting.seeds), trusted)
         self.streams = SeedStreams(setting.seeds, "refits")
@@ -89,7 +115,29 @@ class Refitted(Learner):
 
     @abstractmethod
     def given(self, e: int, x: Tensor, s: Tensor) -> list[np.ndarray]:
-        """Inputs (B, F) of each of the K classifiers of replicate e for people x (B, D) and s (B,)."""
+        """Inputs (B, F) of each of the K classifiers of replicate e for people x (B, D) and s (B,).
+
+        Here and in `table` x has the features of `schema`.
+        """
+
+    def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
+        """Train the latent, for which people need no labels, where there is one."""
+        return None if self.latent is None else self.latent.pretrain(data, cache, progress)
+
+    def pretrain_units(self, data: PreparedData) -> int:
+        """Number of Phase I epochs, 0 without a latent."""
+        return 0 if self.latent is None else self.latent.pretrain_units(data)
+
+    @torch.no_grad()
+    def features(self, x: Tensor, s: Tensor) -> Tensor:
+        """X (E, B, D) with the features of `schema`: E[z | x, s] of Phase I is last, if there is a latent.
+
+        It is 0 in replicates whose Phase I has diverged.
+        """
+        if self.latent is None:
+            return x
+        z = self.latent.model.vae.encode(x, s, torch.zeros_like(s))[0]  # of Phase I where ũ = 0
+        return torch.cat([x, z.nan_to_num()], -1)
 
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         """Learn from the people of the warm-up in its first epoch."""
@@ -105,15 +153,22 @@ class Refitted(Learner):
         if self.unchanged:
             return
         self.n_fitted.copy_(self.n_seen)
-        columns, found = vars(self.memory.rows()), list[Any]()
+        rows, found = self.memory.rows(), list[Any]()
+        columns = vars(replace(rows, x=self.features(rows.x, rows.s)))
         seeds = (self.streams.uniform(1).squeeze(-1) * SEEDS).long().tolist()
         with threadpool_limits(1):  # no number depends on the number of cores
             for e, (n, seed) in enumerate(zip(self.memory.counts, seeds, strict=True)):
                 seen = Decided(**{name: of[e, :n] for name, of in columns.items()})
-                inputs, *labelled = self.table(e, seen, seed)
-                for model, x in zip(self.models, inputs, strict=True):
-                    found.append(fitted(model, x, *labelled, cost=self.setting.cost, seed=seed))
+                found += self.fit(e, seen, seed)
         self.fitted.keep(found)
+
+    def fit(self, e: int, seen: Decided, seed: int) -> list[Any]:
+        """The K classifiers of replicate e, fitted to `table`; arguments as for that."""
+        inputs, *labelled = self.table(e, seen, seed)
+        return [
+            fitted(model, x, *labelled, cost=self.setting.cost, seed=seed)
+            for model, x in zip(self.models, inputs, strict=True)
+        ]
 
     @torch.no_grad()
     def of_classifiers(self, x: Tensor, s: Tensor) -> Tensor:
@@ -126,6 +181,7 @@ class Refitted(Learner):
             return torch.zeros(*s.shape, len(self.models), dtype=torch.float64)
         people = x.numpy().tobytes(), s.numpy().tobytes()
         if people not in known:
+            x = self.features(x, s)
             given = chain.from_iterable(self.given(e, x[e], s[e]) for e in range(len(s)))
             columns = np.array([*map(log_odds, classifiers, given)])
             known[people] = columns.reshape(len(s), -1, s.shape[1]).swapaxes(1, 2).copy()

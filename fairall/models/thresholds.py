@@ -32,8 +32,8 @@ from fairall.runtime.randomness import SeedStreams
 
 TIED = 1e-6  # log odds no further apart are equal: those of a net in float32 differ with the number of rows
 HALVINGS = 40  # bisection steps for a price
-MOST_EXPENSIVE = 64.0  # price of a gap, at which nobody of the favoured group is accepted
 LEAST_LOG_ODDS = -700.0  # so that no p is 0, and true positive rates ascend
+FEWEST = 20  # people of a kind with thresholds of their own
 
 
 class ByGroup(Learner):
@@ -50,11 +50,13 @@ class ByGroup(Learner):
     Attributes:
         share: places per applicant.
         tolerance: utility per person that thresholds near those before may lose.
-        threshold: `ordered` from which on a group's people are accepted, float64, shape (R, G).
-        tied_share: acceptance probability there, shape (R, G).
-        least_rate: least of the groups' rates at the last choice, shape (R,); NaN before the first.
+        n_kinds: C, of people who have thresholds of their own, each with equal rates of the groups.
+        threshold: `ordered` from which on people of a kind and group are accepted, float64, shape (R, C, G).
+        tied_share: acceptance probability there, shape (R, C, G).
+        least_rate: least of the groups' rates at the last choice, shape (R, C); NaN before the first.
     """
 
+    n_kinds: int = 1
     share: float = 1.0
     tolerance: float = 0.0
     threshold: Tensor
@@ -69,53 +71,54 @@ class ByGroup(Learner):
         self.n_groups = setting.schema.n_groups
         # From where on p − c is not negative.
         self.pays = float(logit(setting.cost)) if setting.amounts is None else 0.0
-        threshold = torch.full((n_replicates, self.n_groups), self.pays, dtype=torch.float64)
+        threshold = torch.full((n_replicates, self.n_kinds, self.n_groups), self.pays, dtype=torch.float64)
         self.register_buffer("threshold", threshold)
         self.register_buffer("tied_share", torch.ones_like(threshold))
-        self.register_buffer("least_rate", threshold[:, 0] * torch.nan)
-
-    def counted(self, p: Tensor) -> Tensor:
-        """What people of probability p (...) count in the rates: p in true positive rates, else 1."""
-        true_positives = self.bound is not None and self.bound.rule is FairnessRule.equal_opportunity
-        return p if true_positives else torch.ones_like(p)
+        self.register_buffer("least_rate", threshold[..., 0] * torch.nan)
 
     def columns(self, log_odds: Tensor, x: Tensor) -> Tensor:
         """What thresholds are chosen by, of people with log odds (...) and features x (..., D).
 
         Returns:
-            What a group's people are accepted in the order of, what they count in the rates, and what they
-            earn, stake·(p − cost), float64, shape (..., 3). The order is that of what they earn per count,
-            the same as that of the log odds if there are no amounts by person.
+            What a group's people are accepted in the order of, what they count in the rates, p in true
+            positive rates and else 1, and what they earn, stake·(p − cost), float64, shape (..., 3). The
+            order is that of what they earn per count, the same as that of the log odds if there are no
+            amounts by person.
         """
         p = log_odds.double().clamp(min=LEAST_LOG_ODDS).sigmoid()
         stake, cost = self.setting.stake_and_cost(x)
-        counted, earned = self.counted(p), stake * (p - cost)
+        true_positives = self.bound is not None and self.bound.rule is FairnessRule.equal_opportunity
+        counted, earned = p if true_positives else torch.ones_like(p), stake * (p - cost)
         ordered = log_odds.double() if self.setting.amounts is None else earned / counted
         return torch.stack([ordered, counted, earned], -1)
 
     @torch.no_grad()
-    def choose(self, log_odds: Tensor, x: Tensor, s: Tensor) -> None:
-        """Choose the thresholds of each replicate from people of given log odds.
+    def choose(self, columns: Tensor, s: Tensor, kind: int = 0) -> None:
+        """Choose the thresholds of each replicate for a kind of people, and those after it.
 
-        Replicates in which a group has nobody, or that have diverged, keep those that they have.
+        Replicates in which a group has nobody, or that have diverged, keep those that they have. So do all
+        kinds but the first with fewer than `FEWEST` people.
 
         Args:
-            log_odds: shape (R, N).
-            x: their features, shape (R, N, D).
+            columns: of people, shape (R, N, 3); the first is NaN of those who do not count.
             s: sensitive attribute, shape (R, N).
+            kind: number of the kind.
         """
-        columns, groups = self.columns(log_odds, x), group_index(s, self.n_groups)
-        for e, (group, own) in enumerate(zip(groups, columns, strict=True)):
-            if group.bincount(minlength=self.n_groups).all() and own.isfinite().all():
-                self.choose_for(e, group, own)
+        groups = group_index(s, self.n_groups)
+        for e, counts in enumerate(~columns[..., 0].isnan()):
+            group, own = groups[e][counts], columns[e][counts]
+            known = group.bincount(minlength=self.n_groups).all() and len(group) >= kind * FEWEST
+            if known and own.isfinite().all():
+                self.choose_for(e, group, own, kind)
 
-    def choose_for(self, e: int, group: Tensor, columns: Tensor) -> None:
+    def choose_for(self, e: int, group: Tensor, columns: Tensor, kind: int) -> None:
         """Choose the thresholds of replicate e from n people.
 
         Args:
             e: number of the replicate.
             group: 0..G−1, each present, shape (n,).
             columns: of the people, shape (n, 3).
+            kind: number of the kind of people.
         """
         assert self.bound is not None
         groups = [Ranking.of(columns[group == g].numpy()) for g in range(self.n_groups)]
@@ -123,32 +126,34 @@ class ByGroup(Learner):
             groups,
             self.bound.slack,
             places=self.share * len(group),
-            before=float(self.least_rate[e]),
+            before=float(self.least_rate[e, kind]),
             tolerance=self.tolerance * len(group),
         )
-        self.least_rate[e] = rates.min()
+        self.least_rate[e, kind] = rates.min()
         pays = float(logit(min(self.setting.cost + price, 1.0))) if price > 0.0 else self.pays
         for g, (one, rate) in enumerate(zip(groups, rates, strict=True)):
-            self.threshold[e, g], self.tied_share[e, g] = one.threshold(rate, pays, price)
+            place = e, slice(kind, None), g
+            self.threshold[place], self.tied_share[place] = one.threshold(rate, pays, price)
 
     def ordered(self, log_odds: Tensor, x: Tensor) -> Tensor:
         """What is compared with `threshold`, of people with log odds (...) and features x, shape (...)."""
         return self.columns(log_odds, x)[..., 0]
 
-    def accepted(self, ordered: Tensor, s: Tensor) -> Tensor:
-        """Acceptance probability of people of given `ordered` and s, shapes (...), float64."""
-        beyond = ordered - self.of_group(self.threshold, s)
-        return torch.where(beyond.abs() <= TIED, self.of_group(self.tied_share, s), (beyond > 0).double())
+    def accepted(self, log_odds: Tensor, x: Tensor, s: Tensor, kind: int = 0) -> Tensor:
+        """Acceptance probability of people of a kind, of given log odds (...), x and s (...), float64."""
+        beyond = self.ordered(log_odds, x) - self.of_group(self.threshold, s, kind)
+        tied = self.of_group(self.tied_share, s, kind)
+        return torch.where(beyond.abs() <= TIED, tied, (beyond > 0).double())
 
-    def of_group(self, values: Tensor, s: Tensor) -> Tensor:
-        """The value (R, G) of each person's group, of the shape of s."""
+    def of_group(self, values: Tensor, s: Tensor, kind: int = 0) -> Tensor:
+        """The value (R, C, G) of each person's group, of people of a kind, of the shape of s."""
         group = group_index(s, self.n_groups)
-        return values.gather(1, group.reshape(len(values), -1)).view(s.shape)
+        return values[:, kind].gather(1, group.reshape(len(values), -1)).view(s.shape)
 
     @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """The acceptance probability, shape (E, B); 0 or 1 but at a threshold."""
-        return self.accepted(self.ordered(self.log_odds(x, s, streams), x), s).to(x.dtype)
+        return self.accepted(self.log_odds(x, s, streams), x, s).to(x.dtype)
 
     @override
     @torch.no_grad()
@@ -269,7 +274,7 @@ def crossing(quantity: Callable[[float], float], limit: float) -> tuple[float, f
     """Where a quantity that falls with a price passes a limit.
 
     Args:
-        quantity: of a price.
+        quantity: of a price, within the limit at 1, as the number of people who earn as much is.
         limit: the greatest allowed.
 
     Returns:
@@ -277,15 +282,13 @@ def crossing(quantity: Callable[[float], float], limit: float) -> tuple[float, f
         limit. Both prices are 0 where the quantity is within the limit without a price.
 
     Examples:
-        >>> low, high, share = crossing(lambda price: 0.3 if price < 3 else -0.1, limit=0.1)
+        >>> low, high, share = crossing(lambda price: 3.0 if price < 0.3 else 1.0, limit=2.0)
         >>> round(low, 6), round(high, 6), round(share, 6)
-        (3.0, 3.0, 0.5)
+        (0.3, 0.3, 0.5)
     """
     if quantity(0.0) <= limit:
         return 0.0, 0.0, 1.0
     low, high = 0.0, 1.0
-    while quantity(high) > limit and high < MOST_EXPENSIVE:
-        low, high = high, 2.0 * high
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if quantity(middle) > limit else (low, middle)

@@ -38,6 +38,7 @@ class ConditionalVAE(nn.Module):
         hidden: hidden layers of encoder and of decoder.
         group_blind: whether the weights from s start at zero, in encoder and decoder. The groups then start
             with the same encoding, and keep it more often than when they start with different ones.
+        blind_encoder: whether the encoder, and the classifier beside it, get 0 in place of s: q(z | x[, ũ]).
 
     Attributes:
         frame: signed permutation of the latent axes, shape (E, G, Z, Z), by which the encodings of each group
@@ -59,8 +60,10 @@ class ConditionalVAE(nn.Module):
         *,
         utility: bool,
         group_blind: bool,
+        blind_encoder: bool | None = None,
     ) -> None:
         super().__init__()
+        self.blind_encoder = blind_encoder
         self.likelihood = MixedLikelihood(schema)
         self.inputs = FeatureInputs(schema)
         n_x, n_s = self.inputs.size, self.inputs.size_with_s - self.inputs.size
@@ -104,7 +107,7 @@ class ConditionalVAE(nn.Module):
 
     def encoder_input(self, x: Tensor, s: Tensor, utility: Tensor | None = None) -> Tensor:
         """Inputs of the encoder, people in columns, shape (E, inputs, B)."""
-        given = self.inputs.columns_with_s(x, self.seen(s))
+        given = self.inputs.columns_with_s(x, torch.zeros_like(s) if self.blind_encoder else self.seen(s))
         return given if utility is None else torch.cat([given, utility.unsqueeze(1)], dim=1)
 
     def decode(self, z: Tensor, s: Tensor) -> Tensor:

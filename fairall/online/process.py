@@ -1,4 +1,8 @@
-"""What a time step consists of, for applicants of a simulation as for people who apply."""
+"""What a time step consists of, for applicants of a simulation as for people who apply.
+
+References:
+    Yang, Liu, Naghizadeh: Adaptive data debiasing through bounded exploration, NeurIPS 2022.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,6 @@ from fairall.config.schema import ExplorationConfig, ExplorationRule
 from fairall.data.people import Decided, Decisions, People, group_index
 from fairall.models.learner import Learner
 from fairall.models.memory import Memory
-from fairall.online.exploration import lower_bound
 from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import State, Stateful
 
@@ -42,7 +45,7 @@ class Taken(Stateful):
     def add(self, accepted: Tensor) -> None:
         """Count a time step with the decisions `accepted`, shape (E, N), bool."""
         self.steps += 1
-        self.rejections = torch.where(accepted.any(-1), 0, self.rejections + 1)
+        self.rejections = (self.rejections + 1) * ~accepted.any(-1)
 
 
 class Process(Stateful):
@@ -95,8 +98,8 @@ class Process(Stateful):
         if applicants.counterfactual_x is None:
             return decisions
         x, s = applicants.counterfactual_x, -applicants.s
-        other = sided(x, s, learner.propensity(x, s, same_numbers.copy()))
-        return replace(decisions, counterfactual=other)
+        measured = learner.propensity(x, s, same_numbers.copy())
+        return replace(decisions, counterfactual=sided(x, s, measured))
 
     @torch.no_grad()
     def explored(self, x: Tensor, s: Tensor, propensity: Tensor) -> Tensor:
@@ -115,18 +118,21 @@ class Process(Stateful):
             case ExplorationRule.epsilon:
                 return mixed
             case ExplorationRule.stuck:
-                stuck = self.taken.rejections >= (self.exploration.after or 0)
-                return torch.where(stuck[:, None], propensity.clamp(min=rate), propensity)
+                stuck = self.taken.rejections[:, None] >= (self.exploration.after or 0)
+                return propensity.clamp(min=rate).where(stuck, propensity)
             case ExplorationRule.bounded:
                 score, threshold, group = self._compared(x, s)
                 between = (self._lower_bounds().gather(1, group) <= score) & (score < threshold)
-                return torch.where(between, mixed, propensity)
+                return mixed.where(between, propensity)
         return propensity
 
     def _compared(self, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Score, least one accepted, and number of the group of people, shapes (E, N)."""
+        """Score, least one accepted, and number of the group of people, shapes (E, N).
+
+        All are of one group where decisions may not depend on s.
+        """
         compared = self.learner.compared(x, s, SeedStreams(self.seeds, "scores of exploration"))
-        return *compared, group_index(s, self.learner.setting.schema.n_groups)
+        return *compared, group_index(s, self.learner.setting.schema.n_groups) * self.learner.reads_s
 
     def _lower_bounds(self) -> Tensor:
         """The lower bound of each group by `group_index`, shape (E, G); 0 before anybody is remembered.
@@ -135,7 +141,7 @@ class Process(Stateful):
         label below the bounds of the time steps before, and from labels alone bounds would rise without end.
         """
         bounds = torch.zeros(len(self.seeds), self.learner.setting.schema.n_groups)
-        if len(self.memory) > 0:
+        if len(self.memory):
             known = self.memory.rows()
             score, threshold, group = self._compared(known.x, known.s)
             negative = 1.0 - torch.where(known.accepted, known.label, score)
@@ -161,3 +167,28 @@ class Process(Stateful):
         own = dict(state)
         self.learner.load_training_state(own.pop("learner"))
         super().load_state_dict(own)
+
+
+def lower_bound(score: Tensor, weight: Tensor, threshold: Tensor | float) -> Tensor:
+    """The score LB with F₀(LB) = 2·F₀(median of F₀) − F₀(threshold) (Yang et al. 2022, section 3).
+
+    F₀ is the distribution of the scores of people with ỹ = 0. As many of them are between LB and their
+    median as between the median and the threshold, so exploration does not move the estimate of the median.
+
+    Args:
+        score: of the M people with a weight, at least one, shape (M,).
+        weight: of each person in F₀, above 0, shape (M,).
+        threshold: least score accepted, one, or that of each person, shape (M,).
+
+    Returns:
+        Shape (); the threshold or more, so that nobody is between, where less than half of F₀ is below it.
+
+    Examples:
+        >>> lower_bound(torch.tensor([0.1, 0.2, 0.3, 0.4, 0.9]), torch.ones(5), threshold=0.5)
+        tensor(0.1000)
+    """
+    weight = weight.double()
+    below = weight[score < threshold].sum() / weight.sum()
+    ordered, order = score.sort()
+    share = weight[order].cumsum(0) / weight.sum()
+    return ordered[torch.searchsorted(share, 1.0 - below - 1e-9)]  # rounding moves it by nobody

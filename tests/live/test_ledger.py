@@ -12,7 +12,8 @@ import torch
 
 from fairall import FairAllError, Ledger
 from fairall.data.people import Decided
-from fairall.live.state import unpacked
+from fairall.live.state import memories, unpacked
+from fairall.models.known import Known
 from fairall.online.process import Process
 from tests.conftest import LOANS, succeeded
 from tests.live.conftest import AS_IN_A_RUN, Make, at
@@ -229,7 +230,15 @@ def test_a_memory_refers_to_the_people_of_the_ledger(ledger: Make) -> None:
         assert referred == {"x", "s", "propensity", "accepted", "label"}
 
 
-@pytest.mark.parametrize("words", [MEMORY, COPIES], ids=["rows", "copies"])
+def known_people(own: Ledger) -> list[int]:
+    """How many people each version that learnt knows by a hash."""
+    found: list[int] = []
+    for (state,) in rows(own, "select state from versions where id > 1 order by id"):
+        found += [len(known["hashes"]) for known in memories(unpacked(state), Known.kept)]  # type: ignore[arg-type]
+    return found
+
+
+@pytest.mark.parametrize("words", [MEMORY, COPIES, ["model=stacked"]], ids=["rows", "copies", "known"])
 def test_a_person_is_forgotten(ledger: Make, words: list[str]) -> None:
     own = ledger(*words, "live.held_out=0")
     decided = own.decide(people(0, 100))
@@ -240,7 +249,9 @@ def test_a_person_is_forgotten(ledger: Make, words: list[str]) -> None:
     someone = str(decided.loc[decided["decision"] == 1, "id"].iloc[0])
     (row,) = rows(own, f"select features from applications where person = '{someone}'")
     counts = rows(own, "select count(*), sum(accepted) from applications")
+    before = known_people(own)
     assert own.forget(someone) == [2, 3]  # the third was made from the second
+    assert known_people(own) == [n - (n > 1) for n in before]
     assert own.store.path is not None
     assert str(row[0]).encode() not in own.store.path.read_bytes()
     assert rows(own, "select count(*), sum(accepted) from applications") == counts

@@ -15,7 +15,7 @@ from fairall.config.schema import FairnessConfig, FairnessRule, ModelConfig
 from fairall.data.people import Decided
 from fairall.models.fairness import BlindThresholds, FairThresholds, Scored
 from fairall.models.learner import Learner, Setting
-from fairall.models.rivals.greedy import Greedy
+from fairall.models.prices import TEMPERATURE
 from fairall.runtime.randomness import SeedStreams
 from tests.conftest import MakeSetting, no_cache, training_of
 from tests.models.conftest import most_within, rates_of
@@ -99,7 +99,7 @@ def test_estimates_of_the_window_are_those_of_the_learner_which_is_asked_only_wh
     assert len(thresholds) == 4
     seen = learner.seen.rows()
     assert isinstance(seen, Scored)
-    torch.testing.assert_close(seen.log_odds, log_odds(seen.x, seen.s, ANY))
+    torch.testing.assert_close(seen.log_odds.squeeze(-1), log_odds(seen.x, seen.s, ANY))
 
 
 def test_the_window_begins_with_the_pool() -> None:
@@ -142,29 +142,92 @@ def test_places_are_those_of_the_world_and_a_small_group_is_told_of() -> None:
     assert any("rests on about" in note and "fairness.window=50" in note for note in notes)
 
 
+class Kinds(Learner):
+    """Its log odds are those given of the kind of the person, the first feature."""
+
+    two_groups = False
+
+    def __init__(self, setting: Setting, log_odds: Tensor) -> None:
+        super().__init__(ModelConfig(name="kinds"), setting)
+        self.register_buffer("known", log_odds)
+
+    def update(self, decided: Decided) -> None:
+        """Learn nothing."""
+
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        return self.log_odds(x, s, streams).sigmoid()
+
+    def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        assert not s.any(), "it gets 0 in place of s"
+        return self.known[x[..., 0].long()]
+
+
+@pytest.mark.parametrize("n_groups", [2, 4])
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("slack", [0.0, 0.1, 1.0])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("slack", "share"), [(0.0, 1.0), (0.1, 0.3), (1.0, 1.0)])
+@pytest.mark.parametrize("seed", range(3))
 def test_no_decisions_without_s_that_keep_the_bound_earn_more(
-    rule: FairnessRule, slack: float, seed: int, monkeypatch: pytest.MonkeyPatch
+    rule: FairnessRule,
+    slack: float,
+    share: float,
+    n_groups: int,
+    seed: int,
+    two_features: MakeSetting,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """People of 12 kinds, of whom the learner and its net of groups know p(ỹ = 1 | x) and p(S = +1 | x)."""
-    learner = training_of("model=greedy", "dataset=credit", "seeds=1").learner
-    assert isinstance(learner, Greedy)
-    blind = BlindThresholds(FairnessConfig(rule=rule, slack=slack, blind=True, window=100), learner)
-    monkeypatch.setattr(learner, "log_odds", lambda x, *_: x[..., 0])
-    monkeypatch.setattr(blind.group_net, "logit", lambda x, _: x[..., 1])
+    """People of 12 kinds, of which p(ỹ = 1) and the shares of the groups are known."""
     draw = np.random.default_rng(seed)
-    kind = draw.integers(0, 12, 200)
-    group, of_kind = (draw.uniform(size=200) < draw.uniform(size=12)[kind]).astype(float), np.eye(12)[kind]
-    q = group @ of_kind / of_kind.sum(0)
-    p = (draw.beta(2.0, 2.0, 12) + 0.4 * (q - 0.5)).clip(0.01, 0.99)
-    with np.errstate(divide="ignore"):
-        x = torch.from_numpy(logit(np.stack([p, q], -1)))[kind][None]
-    s = torch.from_numpy(2.0 * group - 1.0)[None]
-    blind.choose(x[..., 0], x, s)
-    pi = blind.propensity(x, s, ANY)[0].numpy()
-    rates, worth = rates_of((p if rule is RULES[1] else 0 * p + 1)[kind], group), p[kind] - blind.setting.cost
-    most = most_within(worth @ of_kind, rates @ of_kind, slack)
-    assert pi @ worth == pytest.approx(most, abs=1e-6)
-    assert np.ptp(rates @ pi) <= slack + 1e-9
+    kind, of_kind = draw.integers(0, 12, 400), draw.dirichlet(np.ones(n_groups), 12)
+    group = (draw.uniform(size=(400, 1)) > of_kind[kind].cumsum(1)).sum(1)
+    kinds = np.eye(12)[kind]
+    q = np.eye(n_groups)[group].T @ kinds / kinds.sum(0)
+    p = (draw.beta(2.0, 2.0, 12) + 0.4 * (q[0] - 0.5)).clip(0.01, 0.99)
+    setting = two_features([0])
+    setting = replace(setting, schema=replace(setting.schema, n_groups=n_groups))
+    config = FairnessConfig(rule=rule, slack=slack, blind=True, window=400)
+    blind = BlindThresholds(config, Kinds(setting, torch.from_numpy(logit(p))), share)
+    of_groups = torch.from_numpy(q[: n_groups - 1].T)
+    monkeypatch.setattr(blind, "members", lambda x, **_: of_groups[x[..., 0].long()])
+    x = torch.from_numpy(np.stack([kind, kind], -1)).float()[None]
+    s = torch.from_numpy(group if n_groups > 2 else 2.0 * group - 1.0)[None]
+    nothing = torch.zeros(1, 400)
+    blind.see(Decided(x, s, nothing, nothing > 0, nothing))
+    blind.choose_from_seen()
+    pi = blind.propensity(x, s, ANY)[0].double().numpy()
+    rates, worth = rates_of((p if rule is RULES[1] else 0 * p + 1)[kind], group), p[kind] - setting.cost
+    most = most_within(worth @ kinds, rates @ kinds, slack, (kinds.sum(0), 400 * share))
+    assert most - 400 * TEMPERATURE <= pi @ worth <= most + 1e-4
+    assert np.ptp(rates @ pi) <= slack + 1e-5
+    assert pi.mean() <= share + 1e-6
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_rates_among_new_people_are_equal_by_features_that_tell_the_group_in_part(
+    rule: FairnessRule, n_groups: int, two_features: MakeSetting
+) -> None:
+    """A group has the greater log odds the greater its number, and another mean of the second feature."""
+    setting = two_features([0])
+    setting = replace(setting, schema=replace(setting.schema, n_groups=n_groups))
+    bound = FairnessConfig(rule=rule, slack=0.0, blind=True, window=4000)
+
+    def crowd(n: int, start: int) -> tuple[Decided, Tensor]:
+        draw = torch.Generator().manual_seed(start)
+        group = torch.randint(n_groups, (1, n), generator=draw)
+        x = torch.randn(1, n, 2, generator=draw) + 0.8 * group.unsqueeze(-1)
+        s = group if n_groups > 2 else 2.0 * group - 1.0
+        nothing = torch.zeros(1, n)
+        return Decided(x, s.float(), nothing, nothing > 0, nothing), group[0]
+
+    gaps = []
+    new, group = crowd(20_000, 1)
+    for learner in (Known(setting), BlindThresholds(bound, Known(setting))):
+        if isinstance(learner, BlindThresholds):
+            learner.see(crowd(4000, 0)[0])
+            learner.choose_from_seen()
+        pi = learner.propensity(new.x, new.s, ANY)[0].double().numpy()
+        p = new.x[0, :, 0].double().sigmoid().numpy()
+        accepted = pi if isinstance(learner, BlindThresholds) else p > 0.5
+        gaps.append(np.ptp(rates_of(p if rule is RULES[1] else 0 * p + 1, group.numpy()) @ accepted))
+    assert gaps[0] > 0.15
+    assert gaps[1] < 0.04

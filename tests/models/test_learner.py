@@ -56,12 +56,12 @@ def test_state_that_would_be_lost_is_refused(hidden: object, learner: Any) -> No
         learner.training_state()
 
 
-def test_twenty_members_may_be_overridden() -> None:
+def test_members_that_may_be_overridden() -> None:
     own = {name for name, of in vars(Learner).items() if name[0] != "_" and not hasattr(of, "__final__")}
     assert own == set(
         """
         config_type net_inputs rule warm_up_epoch update score explore pretrain pretrain_units notes
         representation reconstruction estimates_label log_odds compared two_groups unchanged learns
-        takes_amounts weighs_labels
+        takes_amounts weighs_labels reads_s
     """.split()
     )

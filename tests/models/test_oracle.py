@@ -92,7 +92,7 @@ def test_runs_with_the_same_people_share_fits(
     assert [torch.equal(states[0], of) for of in states] == [True, True, False, False]
 
 
-def test_each_split_has_fits_to_all_folds_but_one_with_the_penalty_of_the_first(
+def test_each_split_has_fits_to_all_folds_but_one_with_the_penalty_of_the_first_and_new_people_their_mean(
     tmp_path: Path, credit: PreparedData
 ) -> None:
     people = logistic_people(83)[0].rows(torch.arange(80).view(2, 40).repeat(2, 1))
@@ -103,16 +103,32 @@ def test_each_split_has_fits_to_all_folds_but_one_with_the_penalty_of_the_first(
     labels = [own.label.numpy() for own in of_splits]
     strengths = [selected_strength(*own) for own in zip(columns, labels, strict=True)]
     assert strengths[0] != strengths[1]  # else this test could not tell
-    new = oracle.log_odds(1.0 + people.x[:1].expand(4, -1, -1), people.s[:1].expand(4, -1))
-    assert torch.equal(new[:2], new[2:])
-    assert not torch.equal(new[0], new[1])
+    others = logistic_people(183)[0].rows(torch.arange(83, 183).expand(4, -1))
+    new = oracle.log_odds(others.x, others.s).numpy()
     estimates = oracle.log_odds(people.x, people.s).numpy()
     for k, (x, label) in enumerate(zip(columns, labels, strict=True)):
         fold = mixed_folds(label)
+        weights = []
         for number in range(FOLDS):
             own = fold == number
             *slopes, intercept = ridge(x[~own], label[~own], strengths[0])
             np.testing.assert_allclose(estimates[[k, k + 2]][:, own], [x[own] @ slopes + intercept] * 2)
+            weights.append([*slopes, intercept])
+        # Of a regression the mean of the log odds is that of the weights.
+        *slopes, intercept = np.mean(weights, axis=0)
+        columns_of_new = oracle.inputs.with_s(others.x[k], others.s[k]).double().numpy()
+        np.testing.assert_allclose(new[[k, k + 2]], [columns_of_new @ slopes + intercept] * 2)
+
+
+def test_parity_holds_for_new_people_where_trees_are_certain(credit: PreparedData) -> None:
+    people, _ = logistic_people(9000)
+    # Trees find the label exactly; those of the folds end at other log odds for people who all have label 1.
+    label = (people.x[:, 0].abs() > 0.6) | (people.s < 0)
+    people = replace(people, label=label.float())
+    train, new = people.rows(torch.arange(3000)), people.rows(torch.arange(3000, 9000))
+    found = oracles(replace(prepared(credit, train), validation=new), setting(), no_cache())["oracle_fair"]
+    pi = found.propensity(new.x, new.s, SeedStreams([0], "none")).double().numpy()
+    assert np.ptp(rates_of(np.ones(6000), new.s.numpy()) @ pi.ravel()) < 0.05
 
 
 def test_what_it_cannot_be_fitted_to(credit: PreparedData) -> None:
@@ -149,11 +165,11 @@ def test_nobody_who_is_remembered_is_scored_again(
     oracle.log_odds(people.x, people.s)  # they have the estimates of fits without them
     assert not scored
     oracle.remember([replace(new, counterfactual_x=richer)], no_cache())
-    assert sum(scored) == 80
+    assert sum(scored) == FOLDS * 80
     stacked = oracle.log_odds(new.x.expand(3, -1, -1), new.s.expand(3, -1))
     torch.testing.assert_close(stacked, before.expand(3, -1))
     oracle.log_odds(richer, -new.s)
-    assert sum(scored) == 80
+    assert sum(scored) == FOLDS * 80
 
 
 @pytest.mark.whole

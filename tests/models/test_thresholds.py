@@ -72,7 +72,7 @@ def test_nothing_that_keeps_the_bound_earns_more(
     x = torch.from_numpy(np.stack([logit(p), gain, loss], -1))[None]
     s = torch.from_numpy(group)[None]
     s = 2 * s - 1 if n_groups == 2 else s
-    learner.choose(x[..., 0], x, s)
+    learner.choose(learner.columns(x[..., 0], x), s)
     pi = learner.score(x, s, NOTHING)[0].numpy()
     worth, places = p * gain - (1.0 - p) * loss, share * len(p)
     rates = rates_of(p if rule is EQUAL else np.ones_like(p), group)
@@ -82,7 +82,8 @@ def test_nothing_that_keeps_the_bound_earns_more(
     if slack == share == 1.0:  # no bound
         assert (pi == (worth >= -1e-9)).all()
         assert (
-            learner.threshold[0].tolist() == [pytest.approx(0.0 if cost is None else logit(cost))] * n_groups
+            learner.threshold[0, 0].tolist()
+            == [pytest.approx(0.0 if cost is None else logit(cost))] * n_groups
         )
 
 
@@ -90,7 +91,7 @@ def test_with_few_places_a_group_of_which_nobody_is_turned_away_has_the_price_of
     learner = Known(BoundConfig(PARITY, 1.0), 2, 0.5)
     learner.share = 3 / 7
     x = torch.tensor([0.9, 0.2, 0.95, 0.8, 0.7, 0.6, 0.55]).double().logit().expand(3, -1).T[None]
-    learner.choose(x[..., 0], x, torch.tensor([[-1, -1, 1, 1, 1, 1, 1]]))
+    learner.choose(learner.columns(x[..., 0], x), torch.tensor([[-1, -1, 1, 1, 1, 1, 1]]))
     assert ((learner.threshold > logit(0.69)) & (learner.threshold < logit(0.81))).all()
 
 
@@ -113,7 +114,7 @@ def test_rates_stay_where_a_change_would_hardly_gain_anything() -> None:
 @pytest.mark.parametrize("limit", [0.0, 0.1, 0.5, 0.6])
 def test_two_prices_bring_a_quantity_to_the_limit_or_are_0(limit: float) -> None:
     def quantity(price: float) -> float:
-        return 0.6 - 0.3 * np.tanh(price) - 0.2 * price
+        return 0.6 - 0.5 * np.tanh(price) - 0.3 * price
 
     low, high, first = crossing(quantity, limit)
     assert first * quantity(low) + (1 - first) * quantity(high) == pytest.approx(limit)

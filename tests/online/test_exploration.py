@@ -6,16 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairall.config.checks import check_values
 from fairall.config.schema import ExplorationConfig, ExplorationRule, ProtocolConfig, ScheduleConfig
 from fairall.data.features import Schema
 from fairall.data.people import Decided
-from fairall.errors import FairAllError
 from fairall.models.learner import DecisionRule, Setting
-from fairall.online.exploration import lower_bound
-from fairall.online.process import Process
+from fairall.online.process import Process, lower_bound
 from fairall.runtime.randomness import SeedStreams
-from tests.conftest import ComposeConfig, Shown, run_online, training_of
+from tests.conftest import Shown, run_online, training_of
 
 THRESHOLD = 0.5
 BOUNDED = ExplorationConfig(ExplorationRule.bounded, propensity=0.25)
@@ -75,6 +72,17 @@ def test_bounds_are_of_each_group_and_seed_and_exploring_changes_no_state() -> N
     torch.testing.assert_close(before, own.memory.state_dict(), rtol=0, atol=0)
 
 
+def test_where_decisions_may_not_depend_on_s_bounds_are_of_everybody() -> None:
+    own = process(BOUNDED)
+    own.learner.reads_s = False  # type: ignore[misc]
+    score, s = torch.arange(200.0).view(1, -1) / 333, torch.tensor([[1.0, -1.0]]).repeat(1, 100)
+    label = ((s < 0) & (score < THRESHOLD)).float()  # so that the bounds of the groups would differ
+    own.learn([Decided(score.unsqueeze(-1), s, torch.ones_like(s), s == s, label)])
+    found = explored(own, score, s)
+    assert torch.equal(found, explored(own, score, -s))
+    assert {*found[0].tolist()} == {0.0, 0.25, 1.0}
+
+
 def test_epsilon_raises_all_and_decays_by_the_root_of_the_time_step() -> None:
     score, s = torch.tensor([[0.1, 0.5]]), torch.ones(1, 2)
     decaying, constant = process(replace(EPSILON, decay=True)), process(EPSILON)
@@ -122,9 +130,3 @@ def test_a_method_of_deterministic_decisions_explores() -> None:
     people = own.evaluation.stacked
     policy = own.learner.propensity(people.x, people.s, SeedStreams([0, 1], "p"))
     torch.testing.assert_close(history.measured["acceptance"][-1], policy.mean(-1))
-
-
-@pytest.mark.parametrize("rate", ["0", "1.5"])
-def test_impossible_rates_are_refused(rate: str, compose_config: ComposeConfig) -> None:
-    with pytest.raises(FairAllError, match=r"^exploration\.propensity=.* must be above 0"):
-        check_values(compose_config("exploration=bounded", f"exploration.propensity={rate}"))

@@ -11,7 +11,6 @@ from scipy.special import expit
 from fairall.config.compose import typed_config
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.table import Logged, Table
-from fairall.errors import FairAllError
 
 N = 4000
 
@@ -59,16 +58,3 @@ def test_logged_decisions_and_propensities_are_taken_as_recorded(table: Table) -
         assert (logged.decide(table) == accepted & table.labelled).all()
         expected = np.where(accepted, propensity.clip(min=least), propensity)
         assert (logged.propensity(table) == expected).all()
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["logged"], "records no decisions"),
-        (["harsh", "score={}"], "needs a score, which this data set does not have"),
-        (["harsh", "score={age: 1}"], "score=age is not possible: it must be income or job"),
-    ],
-)
-def test_what_cannot_be_done_is_said(words: list[str], told: str, table: Table) -> None:
-    with pytest.raises(FairAllError, match=told):
-        policy(*words).decide(replace(table, logged=None))

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from fairall.config.compose import typed_config
-from fairall.data.load import load_dataset
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.display.progress import Display
@@ -77,11 +76,6 @@ def online(learner: Learner, data: PreparedData, *words: str, seeds: int = 2) ->
 def lived(learner: Learner, data: PreparedData, steps: int, *words: str, seeds: int = 2) -> History:
     """The history of some time steps."""
     return run_online(online(learner, data, *words, seeds=seeds), steps)
-
-
-@pytest.fixture(scope="module")
-def synthetic() -> PreparedData:
-    return load_dataset("synthetic").prepare()
 
 
 @pytest.mark.parametrize(("size", "one_order"), [(70, False), (64, True), (1000, True)])

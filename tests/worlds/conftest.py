@@ -90,11 +90,6 @@ def fico() -> PreparedData:
     return load_dataset("fico", "dataset.advantaged_share=0.5").prepare()
 
 
-@pytest.fixture(scope="session")
-def synthetic() -> PreparedData:
-    return load_dataset("synthetic").prepare()
-
-
 @pytest.fixture
 def data(name: str, request: pytest.FixtureRequest) -> PreparedData:
     """The data set of the parameter `name`."""

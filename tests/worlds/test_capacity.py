@@ -106,8 +106,8 @@ def test_a_run_of_a_method_with_a_threshold_gives_places_by_its_log_odds(words: 
     learner = training.learner
     people = training.world.next()
     accepted = training.decide(people).accepted
-    usual = torch.full((1, 2), learner.setting.cost, dtype=torch.float64).logit()
-    threshold = getattr(learner, "threshold", usual)
+    usual = torch.full((1, 1, 2), learner.setting.cost, dtype=torch.float64).logit()
+    threshold = getattr(learner, "threshold", usual)[:, 0]
     least = torch.where(people.s > 0, threshold[:, 1:], threshold[:, :1])
     margin = learner.log_odds(people.x, people.s, training.process.decisions) - least
     assert (accepted.sum(1) == (margin >= 0).sum(1).clamp(max=19)).all()

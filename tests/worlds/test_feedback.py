@@ -11,7 +11,6 @@ from fairall.data.fico import Fico
 from fairall.data.load import load_dataset
 from fairall.data.people import People, take
 from fairall.data.prepared import PreparedData
-from fairall.errors import FairAllError
 from tests.conftest import ComposeConfig, run_online
 from tests.worlds.conftest import Fixed, built, often, online
 
@@ -96,8 +95,3 @@ def test_a_run_has_the_mean_scores_of_all_people_after_each_step(
     torch.testing.assert_close(group_score[-1], torch.tensor(expected).double())
     assert len(group_score) == 12
     assert not torch.equal(group_score[0], group_score[-1])
-
-
-def test_data_that_know_no_dynamics_are_refused(credit: PreparedData) -> None:
-    with pytest.raises(FairAllError, match=r"world.feedback: the data set does not know how people change"):
-        returning(credit, 10)

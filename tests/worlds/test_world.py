@@ -167,8 +167,6 @@ def test_a_part_of_ones_own_acts_after_the_others_and_is_resumed(fico: PreparedD
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("world.strike.share=2", "world.strike: no such key"),
-        ("world.strike._target_=of_mine.Absent", "names no class as module.Class"),
         ("world.strike._target_=of_mine.Other", "its config_type is not a dataclass"),
         ("world.strike={_target_: of_mine.Strike, shrae: 0.5}", "did you mean world.strike.share?"),
         ("world.strike={_target_: of_mine.Strike, share: 2}", "world.strike.share=2.0 is not possible"),
