@@ -31,12 +31,12 @@ from fairall.models.learner import Learner, Setting
 from fairall.nn.stacked import in_chunks
 from fairall.runtime.randomness import FixedSamples, SeedStreams
 from fairall.runtime.reading import read_bytes
-from fairall.storage.files import atomic, damaged, write_sums
+from fairall.storage.files import atomic, damaged, write_sums, write_text
 from fairall.storage.stored import of_plain, read_json, read_stored
 from fairall.tables.cells import shown
 from fairall.tables.people import PeopleReader
 
-FORMAT = 9  # of the folder; increased when older folders would be read wrongly
+FORMAT = 10  # of the folder; increased when older folders would be read wrongly
 CONFIG, FEATURES, WEIGHTS, SUMS = "config.yaml", "features.json", "weights.safetensors", "SUMS"
 EXTRA = "_extra_state"  # end of the names of archives of estimators
 LEARNER, POINTS_NAME = "learner.", "points"  # names of tensors: a prefix of those of the state, and one
@@ -85,9 +85,8 @@ class Policy:
         (folder / SUMS).unlink(missing_ok=True)
         with atomic(folder / CONFIG) as temporary:
             OmegaConf.save(OmegaConf.create(config.to_plain()), temporary)
-        with atomic(folder / FEATURES) as temporary:
-            plain = {"format": FORMAT, "fairall": fairall.__version__} | asdict(self.reader)
-            temporary.write_text(json.dumps(plain, indent=1, allow_nan=False) + "\n")
+        plain = {"format": FORMAT, "fairall": fairall.__version__} | asdict(self.reader)
+        write_text(folder / FEATURES, json.dumps(plain, indent=1, allow_nan=False) + "\n")
         state = {LEARNER + name: tensor for name, tensor in self.learner.state_dict().items()}
         # Copies, since the format has no tensors that share memory.
         copies = {
@@ -142,7 +141,8 @@ class Policy:
 
         Args:
             people: raw features by name, coded as in the raw file, and the sensitive attribute: a column `s`
-                in {−1, +1} or, in a table without it, the column of the raw file. Other columns are ignored.
+                in {−1, +1} or, in a table without it, the column of the raw file. A policy that decides
+                without it (`fairness.blind=true`) needs none. Other columns are ignored.
             strict: refuse categories unknown in training, and features without a value in any row; otherwise
                 they are replaced by the feature's default with a warning.
 
@@ -159,10 +159,17 @@ class Policy:
 
     def encoded(self, people: pd.DataFrame, *, strict: bool = False) -> tuple[Tensor, Tensor]:
         """Scaled x (N, D) and s (N,), float32; arguments, errors and warning as for `propensity`."""
-        x, s, found = self.reader.read(people, refuse_unknown=strict, refuse_empty=strict)
+        x, s, found = self.read(people, strict=strict)
         if found:
             warnings.warn("; ".join(found), stacklevel=3)
-        return Scaler(schema_of(self.reader)).transform(x), torch.tensor(s, dtype=torch.float32)
+        return x, s
+
+    def read(self, people: pd.DataFrame, *, strict: bool = False) -> tuple[Tensor, Tensor, list[str]]:
+        """People as of `encoded`, without its warning, and what it would warn of, a sentence each."""
+        x, s, found = self.reader.read(
+            people, refuse_unknown=strict, refuse_empty=strict, needs_group=self.learner.reads_s
+        )
+        return Scaler(schema_of(self.reader)).transform(x), torch.tensor(s, dtype=torch.float32), found
 
     def encoded_propensity(self, x: Tensor, s: Tensor) -> np.ndarray:
         """π(d=1 | x, s) of every seed's policy, shape (E, N), for x (N, D) and s (N,) as of `encoded`."""
@@ -344,7 +351,8 @@ def load_reader(folder: Path) -> PeopleReader:
     path = folder / FEATURES
     plain = read_json(path, dict[str, Any])
     if plain.get("format") != FORMAT:
-        raise _other_version(folder, plain)
+        by = f"{shown(str(plain.get('fairall')))}; this is {fairall.__version__}"
+        raise FairAllError(f"{folder} was saved by another version of fairall ({by}); run it anew")
     try:
         reader = of_plain(PeopleReader, plain)
         schema_of(reader)
@@ -405,30 +413,13 @@ def _kinds(state: Mapping[str, Any]) -> dict[str, Any]:
     return kinds | {name: state[name].dtype for name in state if name.endswith(EXTRA)}
 
 
-def _other_version(folder: Path, features: Any = None) -> FairAllError:
-    """The error of a policy whose features.json, if it could be read as JSON, is `features`."""
-    by = features.get("fairall") if isinstance(features, dict) else None
-    versions = f"{shown(by) if isinstance(by, str) else 'an early one'}; this is {fairall.__version__}"
-    return FairAllError(f"{folder} was saved by another version of fairall ({versions}); run it anew")
-
-
 def _refuse_damaged(folder: Path) -> None:
     """Raise FairAllError unless `folder` holds an unchanged policy."""
-    if not folder.is_dir():
-        raise FairAllError(f"{folder} is not a folder; a policy is the folder policy/ of a finished run")
-    if not (folder / SUMS).exists():
-        lacking = [name for name in (CONFIG, FEATURES, WEIGHTS) if not (folder / name).exists()]
-        if lacking:
-            within = folder / "policy"
-            hint = f"; did you mean {within}?" if within.is_dir() else ""
-            raise FairAllError(f"{folder} is not a policy: {folder / lacking[0]} is missing{hint}")
-        raise FairAllError(
-            f"{folder / SUMS} is missing: another version of fairall saved the policy, or it is not whole; "
-            "run it anew"
-        )
-    wrong = damaged(folder / SUMS, among=(CONFIG, FEATURES, WEIGHTS))
-    if wrong == [SUMS]:
-        raise FairAllError(f"{folder / SUMS} is damaged, or of an earlier version of fairall; run it anew")
-    if wrong:
-        path = folder / wrong[0]
-        raise FairAllError(f"{path} is {'damaged or edited' if path.exists() else 'missing'}; run it anew")
+    if not (folder / SUMS).exists() and not (folder / CONFIG).exists():
+        within = folder / "policy"
+        hint = f"; did you mean {within}?" if within.is_dir() else ""
+        raise FairAllError(f"{folder} is not a policy: {folder / CONFIG} is missing{hint}")
+    for name in damaged(folder / SUMS, among=(CONFIG, FEATURES, WEIGHTS)):
+        path = folder / name
+        wrong = "damaged, edited" if path.exists() else "missing"
+        raise FairAllError(f"{path} is {wrong}, or of another version of fairall; run it anew")

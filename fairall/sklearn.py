@@ -256,7 +256,7 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         if places is not None:
             margin = policy.combined(policy.encoded_margin(*encoded), decimals=MARGIN_DECIMALS)
         probability = policy.combined(policy.encoded_propensity(*encoded))
-        accepted, _ = rule.decisions(probability, rule.generator(), margin)
+        accepted, _ = rule.decisions(probability, margin)
         return accepted.astype(int)
 
     def score(self, X: Any, y: Any, *, sensitive_features: Any = None) -> float:

@@ -39,7 +39,7 @@ def decide(
     """Decide on the people of a table, and record it."""
     from fairall.decide.deciding import PREFIX, people_file, require_place
     from fairall.decide.reasons import read_wording
-    from fairall.decide.writing import writer
+    from fairall.decide.writing import write_rows
     from fairall.live.ledger import GONE
     from fairall.measuring.decisions import free_names
     from fairall.storage.files import unnamed
@@ -51,9 +51,9 @@ def decide(
         frame = table.frame
         decided = _ledger(ledger, trust).decide(frame, wording=read_wording(wording), **options)
         names = free_names(decided.columns[1:].drop("new"), frozenset(frame), PREFIX)
-        with writer(table, file, out.name) as write:
-            columns = {name: decided[column].to_numpy() for column, name in names.items()}
-            write(table.table.take(decided.index.to_numpy()), columns)
+        columns = {name: decided[column].to_numpy() for column, name in names.items()}
+        rows = table.table.take(decided.index.to_numpy())
+        write_rows(rows, columns, file, out.name, table.declared)
     why, new = decided.attrs["left_out"], decided["decision"][decided["new"]]
     left_out.unlink(missing_ok=True)  # that of an earlier table
     if why:

@@ -25,7 +25,8 @@ OF_RUN = """\
 RUN is the folder of a finished run or of its policy, the beginning of a run's id, or an address in MLflow:
 runs:/ID/policy, models:/NAME/VERSION or models:/m-ID. PEOPLE (CSV, Parquet) has a row for each person, with
 features as in the raw data and the sensitive attribute. KEY=VALUE is separator=... or text_encoding=...
-With --explain --draw, --capacity, --reasons and --wording are not possible.
+With --explain --draw, --capacity, --equal-rates, --reasons and --wording are not possible. --equal-rates
+accepts from thresholds that give the groups of PEOPLE equal acceptance rates.
 
 """
 OF_KEYS = """\
@@ -128,7 +129,7 @@ def read(verb: str, words: Sequence[str]) -> dict[str, Any]:
         leaf.add_argument(*FLAGS.findall(option), **OPTIONS[option])
     options = vars(leaf.parse_intermixed_args(words))
     flags = {word.partition("=")[0] for word in words}
-    for flag, (other, together) in PAIRS.items():
+    for flag, other, together in PAIRS:
         if flag in flags and (other in flags) != together:
             leaf.error(f"{flag}: {'needs' if together else 'not possible with'} {other}")
     names = [word for word in options["words"] if "=" not in word]
@@ -177,6 +178,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--threshold": {"type": float, "help": "least probability to accept"},
     "--draw": {"type": int, "help": "seed; draw decisions of a run, repeatably"},
     "--capacity": {"type": number_or_share, "help": "most people to accept, as 20 or 20%%"},
+    "--equal-rates": SWITCH | {"help": "accept groups of this table at equal rates"},
     "--trust": REPEATED | {"help": "module of the method of a policy; repeatable"},
     "--strict": SWITCH | {"help": "refuse values unknown from training"},
     "--explain": {"type": whole_number, "help": "explain the decision on this row, from 1"},
@@ -218,15 +220,16 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--smallest-cell": {"type": whole_number, "default": 10, "help": "fewest people shown"},
 }
 # Another option that one needs (True), or with which it is not possible.
-PAIRS = {
-    "--wording": ("--reasons", True),
-    "--gap": ("--monitor", True),
-    "--against": ("--explain", True),
-    "--draw": ("--explain", False),
-    "--capacity": ("--explain", False),
-    "--reasons": ("--explain", False),
-    "--threshold": ("--draw", False),
-}
+PAIRS = [
+    ("--wording", "--reasons", True),
+    ("--gap", "--monitor", True),
+    ("--against", "--explain", True),
+    ("--draw", "--explain", False),
+    ("--capacity", "--explain", False),
+    ("--reasons", "--explain", False),
+    ("--threshold", "--draw", False),
+    *(("--equal-rates", other, False) for other in ("--explain", "--draw", "--threshold")),
+]
 COMMON = ["--trust", "--json"]  # options of every verb
 COMMANDS = {
     "list": Command(
@@ -271,6 +274,7 @@ COMMANDS = {
             "--against",
             "-o --out required",
             "--capacity",
+            "--equal-rates",
             "--reasons",
             "--wording",
         ],

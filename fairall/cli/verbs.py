@@ -140,6 +140,7 @@ def decide(
     threshold: float | None,
     draw: int | None,
     capacity: int | float | None,
+    equal_rates: bool,
     most_reasons: int | None,
     wording: str | None,
     strict: bool,
@@ -150,6 +151,7 @@ def decide(
     """Decide on the people of a table, or explain the decision on one of them."""
     from fairall.config.compose import places
     from fairall.decide.deciding import decide, people_file
+    from fairall.decide.equal_rates import bound_of_policy
     from fairall.decide.explain import explain_row, write_explanation
     from fairall.decide.load import find_policy
     from fairall.decide.reasons import read_wording
@@ -160,7 +162,8 @@ def decide(
     loaded, name = find_policy(run, places(words), trust)
     use_threads(None)
     if explain is None:
-        rule = Rule(loaded.threshold if threshold is None else threshold, draw, capacity)
+        bound = bound_of_policy(loaded) if equal_rates else None
+        rule = Rule(loaded.threshold if threshold is None else threshold, draw, capacity, bound)
         reasons = read_wording(wording)
         decided = decide(
             loaded, table, out, rule, which=policy, strict=strict, most_reasons=most_reasons, wording=reasons

@@ -25,7 +25,7 @@ from fairall.config.words import literal
 from fairall.data.own_table import PREFIX, OwnTable, prefixed
 from fairall.data.splits import ROLES
 from fairall.data.table import Logged, Table
-from fairall.display.console import say
+from fairall.display.progress import say
 from fairall.display.table import print_frame
 from fairall.errors import FairAllError
 from fairall.tables.applicants import Applicants

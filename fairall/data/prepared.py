@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,7 +18,9 @@ from fairall.data.people import People
 from fairall.data.splits import ROLES
 from fairall.data.table import Table
 from fairall.errors import FairAllError
-from fairall.tables.people import LearntFeature, PeopleReader
+
+if TYPE_CHECKING:
+    from fairall.tables.people import PeopleReader
 
 FURTHEST = 100.0  # training standard deviations; larger outliers would dominate squared errors
 BLOCK = 2048  # people scaled at once, for less memory
@@ -163,6 +165,8 @@ class PreparedData:
     @property
     def reader(self) -> PeopleReader:
         """The reader of further people like these."""
+        from fairall.tables.people import LearntFeature, PeopleReader  # which training needs not
+
         ends = torch.stack(torch.aminmax(self.train.merged().x, dim=0)).double().numpy()
         ends = ends * self.scaler.scale + self.scaler.mean
         features = []

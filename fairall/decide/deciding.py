@@ -1,11 +1,10 @@
-"""Decide on the people of a table, part by part."""
+"""Decide on the people of a table."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,16 +15,16 @@ import torch
 from torch import Tensor
 
 from fairall.config.compose import PLACES
-from fairall.data.prepared import Scaler
+from fairall.decide.equal_rates import EqualRates
 from fairall.decide.reasons import reasons
 from fairall.decide.rules import Rule
-from fairall.decide.writing import writer
-from fairall.display.progress import Display, ProgressCallback
+from fairall.decide.writing import write_rows
+from fairall.display.progress import Display
 from fairall.display.table import print_frame
 from fairall.errors import FairAllError, count
 from fairall.measuring.decisions import free_names, told_of_renamed
 from fairall.models.learner import MARGIN_DECIMALS
-from fairall.policy import ENSEMBLES, Policy, schema_of
+from fairall.policy import ENSEMBLES, Policy
 from fairall.results.result import bound_of
 from fairall.runtime.reading import why_no_file
 from fairall.storage.files import unnamed
@@ -33,19 +32,17 @@ from fairall.tables.declared import Declared, keywords
 from fairall.tables.files import File
 from fairall.tables.groups import sides
 
-ROWS = 10_000  # of a part of a table; another number may change the last decimal of probabilities
 LABEL = "label_probability"
 COLUMNS = ("probability", "spread", LABEL, "decision", "propensity")
 REASONS = "reasons"
 PREFIX = "new_"  # of a column whose name is that of one of the table
 READING = ("separator", "text_encoding")  # keys of dataset=csv
-People = Sequence[tuple[Tensor, Tensor]]
-"""Encoded people of each part of a table: x (N, D) and s (N,)."""
+NO_POINTS = torch.empty(1, 0, 1)  # of a policy of one seed that averages over nothing
 Columns = dict[str, np.ndarray]
-"""Further columns of a part, of shape (N,)."""
+"""Further columns of a table, of shape (N,)."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Tally:
     """What was decided.
 
@@ -53,59 +50,41 @@ class Tally:
         policy: makes the decisions.
         which: of its seeds, `mean`, `median` or `seed:N`, see `Policy.combined`.
         rule: from probabilities to decisions.
-        people: number of people by s.
-        accepted: number of the accepted by s.
-        warnings: about the whole table.
-        notes: on columns, and on places that were drawn.
-        total_spread: sum over people of the standard deviation over seeds; NaN for a single seed.
-        largest_spread: over people.
-        n_shared: number of people who share places by lot, where nothing else is drawn.
-        shared: sum of their propensities, the number of these places.
+        s: sensitive attribute of the people, shape (N,).
+        columns: values of `COLUMNS`.
+        warnings: about the table.
+        notes: on columns, and on people who were drawn.
     """
 
     policy: Policy
     which: str
     rule: Rule
-    people: Counter[float] = field(default_factory=Counter)
-    accepted: Counter[float] = field(default_factory=Counter)
-    warnings: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    total_spread: float = 0.0
-    largest_spread: float = 0.0
-    n_shared: int = 0
-    shared: float = 0.0
-
-    def add(self, s: np.ndarray, accepted: np.ndarray, spread: np.ndarray, propensity: np.ndarray) -> None:
-        """Count further people; all arrays of shape (N,)."""
-        self.people.update(s.tolist())
-        self.accepted.update(s[accepted].tolist())
-        if self.rule.draw is None:
-            by_lot = propensity[(propensity > 0.0) & (propensity < 1.0)]
-            self.n_shared += len(by_lot)
-            self.shared += float(by_lot.sum())
-        self.total_spread += float(spread.sum())
-        self.largest_spread = max(self.largest_spread, float(spread.max()))
+    s: np.ndarray
+    columns: Columns
+    warnings: list[str]
+    notes: list[str]
 
     def groups(self) -> pd.DataFrame:
         """Number of people and of the accepted, a row for everybody and for each group."""
-        rows = {"all": (self.people.total(), self.accepted.total())}
-        for s in sides(self.policy.reader.n_groups):
-            rows[self.policy.reader.group_name(s)] = self.people[s], self.accepted[s]
+        reader, accepted = self.policy.reader, pd.Series(self.columns["decision"])
+        members = {"all": accepted}
+        members |= {reader.group_name(s): accepted[self.s == s] for s in sides(reader.n_groups)}
+        rows = {name: (len(own), int(own.sum())) for name, own in members.items()}
         return pd.DataFrame.from_dict(rows, orient="index", columns=["people", "accepted"])
 
     def to_plain(self) -> dict[str, Any]:
         """Everything as JSON allows it."""
-        n, spread = self.people.total(), not math.isnan(self.total_spread)
+        spread = self.columns["spread"] if len(self.policy.deciding("mean")) > 1 else None
         return {
             "method": self.policy.learner.config.name,
             "policy": self.which,
             "seeds": len(self.policy.deciding(self.which)),
             "diverged_seeds": self.policy.diverged,
-            "rule": self.rule.told(n),
+            "rule": self.rule.told(len(self.s)),
             "fairness": bound_of(self.policy.config.fairness) if self.policy.config else "",
             "groups": self.groups().to_dict("index"),
-            "mean_spread": self.total_spread / n if spread else None,
-            "largest_spread": self.largest_spread if spread else None,
+            "mean_spread": None if spread is None else float(spread.mean()),
+            "largest_spread": None if spread is None else float(spread.max()),
             "notes": self.notes,
             "warnings": self.warnings,
         }
@@ -124,8 +103,8 @@ class Tally:
         share = 100 * groups["accepted"] / groups["people"]
         print_frame(groups.astype(str).assign(share=[f"{one:.1f} %" * (one == one) for one in share]))
         if plain["mean_spread"] is not None:
-            mean = plain["mean_spread"]
-            print(f"Spread over seeds: {mean:.3f} on average, at most {self.largest_spread:.3f}")
+            largest = f"at most {plain['largest_spread']:.3f}"
+            print(f"Spread over seeds: {plain['mean_spread']:.3f} on average, {largest}")
         for note in self.notes:
             print(f"Note: {note}")
         for warning in self.warnings:
@@ -164,37 +143,45 @@ def decide(
     """
     policy.deciding(which)
     require_place(out, table.path)
-    decided = Tally(policy, which, rule)
     # Through a symbolic link, which stays.
     with unnamed(out.resolve()) as file:
-        x, s, decided.warnings = read(policy, table.frame, strict=strict)
+        x, s, warnings = policy.read(table.frame, strict=strict)
         rule.check(len(s))
         wanted = COLUMNS if most_reasons is None else (*COLUMNS, REASONS)
         names = free_names(wanted, table.frame.columns, PREFIX)
-        decided.notes = told_of_renamed(names, "new", out.name, table.path.name)
+        notes = told_of_renamed(names, "new", out.name, table.path.name)
         if not policy.estimates_label:
             method = policy.learner.config.name
-            decided.notes.append(f"model={method} has no estimate of the label: {names[LABEL]!r} is empty")
-        people = list(zip(x.split(ROWS), s.split(ROWS), strict=True))
-        with writer(table, file, out.name) as write, Display().phase("Deciding", len(people)) as advance:
-            decisions = _decisions(policy, people, rule, which, advance)
-            for k, ((x, s), columns) in enumerate(zip(people, decisions, strict=True)):
-                taken = columns["decision"] > 0
-                if most_reasons is not None:
-                    crowded = rule.acceptance(columns["probability"])[~taken] == 1
-                    columns[REASONS] = np.full(len(taken), "", dtype=object)
-                    columns[REASONS][~taken] = reasons(
-                        policy, x[~taken], s[~taken], crowded, most_reasons, wording, which
-                    )
-                rows = table.table[k * ROWS : (k + 1) * ROWS]
-                write(rows, {own: columns[name] for name, own in names.items()})
-                decided.add(s.numpy(), taken, columns["spread"], columns["propensity"])
-    if decided.n_shared:
-        decided.notes.append(
-            f"{decided.n_shared} people between whom the policy does not distinguish share "
-            f"{count(round(decided.shared), 'place')}, drawn by lot: the propensity of each is the share"
+            notes.append(f"model={method} has no estimate of the label: {names[LABEL]!r} is empty")
+        columns = _computed(policy, x, s, rule, which)
+        probability, deciding, by = columns["probability"], policy, which
+        if rule.bound is None:
+            unlimited = rule.acceptance(probability)
+            taken, propensity = rule.decisions(probability, columns.get("margin"))
+        else:
+            thresholds = EqualRates(policy, which, rule.bound)
+            unlimited, propensity = (
+                thresholds.acceptance(columns[LABEL], x, s, places)
+                for places in (math.inf, rule.n_places(len(s)))
+            )
+            taken = rule.by_lot(propensity, s.numpy())
+            deciding, by = Policy(thresholds, policy.reader, NO_POINTS), "mean"
+        columns |= {"decision": taken.astype(np.int8), "propensity": propensity}
+        if most_reasons is not None:
+            left = ~taken
+            columns[REASONS] = np.full(len(left), "", dtype=object)
+            columns[REASONS][left] = reasons(
+                deciding, x[left], s[left], unlimited[left] == 1, most_reasons, wording, by
+            )
+        written = {own: columns[name] for name, own in names.items()}
+        write_rows(table.table, written, file, out.name, table.declared)
+    drawn = np.flatnonzero((propensity > 0.0) & (propensity < 1.0))
+    if rule.draw is None and len(drawn):
+        notes.append(
+            f"drawn by lot for the last places: {count(len(drawn), 'person', 'people')}, of whom "
+            f"{taken[drawn].sum()} accepted; `propensity` is the chance of each"
         )
-    return decided
+    return Tally(policy, which, rule, s.numpy(), columns, warnings, notes)
 
 
 def require_place(out: Path, *read: Path) -> None:
@@ -224,44 +211,18 @@ def people_file(path: Path, words: Sequence[str]) -> File:
     return File(path, Declared.of(missing_by_default=(), **given))
 
 
-def read(policy: Policy, people: pd.DataFrame, *, strict: bool) -> tuple[Tensor, Tensor, list[str]]:
-    """People as `Policy.encoded`, which is without a warning, and what it would warn of, a sentence each."""
-    reader = policy.reader
-    x, s, warnings = reader.read(people, refuse_unknown=strict, refuse_empty=strict)
-    return Scaler(schema_of(reader)).transform(x), torch.tensor(s, dtype=torch.float32), warnings
-
-
-def _decisions(
-    policy: Policy, people: People, rule: Rule, which: str, advance: ProgressCallback
-) -> Iterator[Columns]:
-    """The values of `COLUMNS`, of shape (N,) each, of each part."""
-    generator = rule.generator()
-    computed = _computed(policy, people, rule, which, advance)
-    if rule.places is None:
-        for columns in computed:
-            accepted, propensity = rule.decisions(columns["probability"], generator)
-            yield columns | {"decision": accepted.astype(np.int8), "propensity": propensity}
-        return
-    kept = list(computed)
-    probability, margin = (np.concatenate([own[name] for own in kept]) for name in ("probability", "margin"))
-    accepted, propensity = rule.decisions(probability, generator, margin)
-    decision, end = accepted.astype(np.int8), 0
-    for columns in kept:
-        start, end = end, end + len(columns["probability"])
-        yield columns | {"decision": decision[start:end], "propensity": propensity[start:end]}
-
-
-def _computed(
-    policy: Policy, people: People, rule: Rule, which: str, advance: ProgressCallback
-) -> Iterator[Columns]:
-    """What the policy says of the people, of shape (N,) each, part by part."""
-    for x, s in people:
+def _computed(policy: Policy, x: Tensor, s: Tensor, rule: Rule, which: str) -> Columns:
+    """What the policy says of the people, of shape (N,) each."""
+    with Display().phase("Deciding", 3) as advance:
         propensity = policy.encoded_propensity(x, s)
+        advance()
         columns = {"probability": policy.combined(propensity, which), "spread": policy.spread(propensity)}
         columns[LABEL] = np.full(len(s), np.nan)
         if policy.estimates_label:
             columns[LABEL] = policy.combined(policy.encoded_label_probability(x, s), which)
-        if rule.places is not None:
-            columns["margin"] = policy.combined(policy.encoded_margin(x, s), which, decimals=MARGIN_DECIMALS)
-        yield columns
         advance()
+        if rule.places is not None and rule.bound is None:
+            margin = policy.encoded_margin(x, s)
+            columns["margin"] = policy.combined(margin, which, decimals=MARGIN_DECIMALS)
+        advance()
+    return columns

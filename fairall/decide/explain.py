@@ -20,7 +20,6 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from fairall.data.load import people_of_run
-from fairall.decide.deciding import read
 from fairall.display.style import BLUE, GREY, ORANGE, PALETTE, STYLE, save_figure, set_title
 from fairall.display.table import print_frame
 from fairall.errors import FairAllError, count, needing
@@ -31,6 +30,7 @@ from fairall.storage.files import tidied, write_text
 from fairall.tables.cells import shown
 from fairall.tables.files import File
 from fairall.tables.groups import sides
+from fairall.tables.people import UNKNOWN
 
 BACKGROUND = 100  # people whose values stand in for those of the person
 OTHERS = 1000  # people whom the person is ranked among
@@ -107,7 +107,7 @@ class Explanation:
     def share_below(self) -> tuple[float, float]:
         """Share of the others with a lower probability: of all, and of the person's group (or NaN)."""
         below = self.others < self.probability
-        of_group = below[self.groups[self.group]]
+        of_group = below[self.groups.get(self.group, [])]
         return float(below.mean()), float(of_group.mean()) if len(of_group) else float("nan")
 
     def show(self) -> None:
@@ -205,7 +205,8 @@ def explain(
         return np.column_stack([policy.combined(propensity, by), propensity[policy.deciding("mean")].T])
 
     of_others = probabilities(background)[:, 0]
-    names = [*policy.reader.names, next(name for name in policy.reader.meanings if name in person)]
+    of_s = [*policy.reader.meanings]
+    names = [*policy.reader.names, next((name for name in of_s if name in person), of_s[-1])]
     values, errors, average = _shapley(probabilities, own[0], background[:BACKGROUND])
     return Explanation(
         policy=by,
@@ -214,7 +215,10 @@ def explain(
         average=float(average[0]),
         contributions=pd.DataFrame(
             {
-                "value": ["(missing)" if pd.isna(value) else str(value) for value in person[names].iloc[0]],
+                "value": [
+                    "(missing)" if pd.isna(value) else str(value)
+                    for value in person.reindex(columns=names).iloc[0]
+                ],
                 "contribution": values[:, 0],
                 "error": errors[:, 0],
                 "spread": values[:, 1:].std(axis=1, ddof=1) if values.shape[1] > 2 else np.nan,
@@ -226,7 +230,7 @@ def explain(
             policy.reader.group_name(side): background[:, -1] == side
             for side in sides(policy.reader.n_groups)
         },
-        group=policy.reader.group_name(own[0, -1]),
+        group="unknown" if own[0, -1] == UNKNOWN else policy.reader.group_name(own[0, -1]),
         position=_position(policy, own, background, by),
     )
 
@@ -264,7 +268,7 @@ def explain_row(
     if row > (n := len(table.frame)):
         raise FairAllError(f"{table.path}: there is no row {row}, only {n}")
     person = table.frame[row - 1 : row]
-    x, s, warnings = read(policy, table.frame, strict=strict)
+    x, s, warnings = policy.read(table.frame, strict=strict)
     if against is None:
         others = training_people(policy)
     else:

@@ -13,7 +13,7 @@ from torch import Tensor
 from fairall.config.checks import whole_number
 from fairall.data.prepared import Scaler
 from fairall.errors import FairAllError
-from fairall.models.fairness import FairThresholds
+from fairall.models.thresholds import ByGroup
 from fairall.policy import Policy, schema_of
 from fairall.tables.features import DISCRETE, Kind
 from fairall.tables.groups import sides
@@ -31,8 +31,8 @@ def reasons(
 
     They are Shapley values as those of `explain`, estimated for all people at once: the features take the
     person's values one after the other, in place of those of `typical` people, who are the same for every
-    table. Where there was no place, or the threshold of the group decided (`fairness=`), so that the person
-    would be accepted in another group, that is said instead.
+    table. Where there was no place, or the threshold of the group decided (`fairness=`, `--equal-rates`), so
+    that the person would be accepted in another group, that is said instead.
 
     Args:
         policy: that decided.
@@ -72,7 +72,7 @@ def reasons(
     order = np.argsort(effect, axis=1, kind="stable")[:, :most]
     texts = np.empty(len(s), dtype=object)
     texts[:] = ["; ".join(said[k] for k in first if effect[n, k] < -LEAST) for n, first in enumerate(order)]
-    if isinstance(policy.learner, FairThresholds):
+    if isinstance(policy.learner, ByGroup) and policy.learner.bound and policy.learner.reads_s:
         for side in sides(policy.reader.n_groups):
             elsewhere = probability(torch.cat([x, torch.full((len(s), 1), side)], dim=1))
             texts[elsewhere >= policy.threshold] = wording.get(THRESHOLD, THRESHOLD)

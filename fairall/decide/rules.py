@@ -8,7 +8,9 @@ import numpy as np
 import torch
 
 from fairall.config.checks import between, number, whole_number
+from fairall.config.schema import FairnessConfig
 from fairall.errors import FairAllError
+from fairall.results.result import bound_of
 from fairall.worlds.capacity import n_places, ranks, top
 
 MOST_DRAWN = 100_000  # rows; propensities of drawn decisions with few places take time in rows × places
@@ -25,6 +27,7 @@ class Rule:
         places: most people to accept, a number or a share of all, as of `capacity.n_places`; None: no limit.
             They go to the greatest margins (`Policy.encoded_margin`), of equal ones to the greatest
             probabilities, and are drawn among people who are equal in both.
+        bound: on the gap between the groups' rates in the table, in place of `threshold` (`EqualRates`).
 
     Raises:
         FairAllError: where `threshold` is no probability, or `draw` no whole number of at least 0.
@@ -33,13 +36,14 @@ class Rule:
     threshold: float
     draw: int | None = None
     places: int | float | None = None
+    bound: FairnessConfig | None = None
 
     def __post_init__(self) -> None:
         number("threshold", self.threshold, between(0, 1))
         if self.draw is not None:
             object.__setattr__(self, "draw", whole_number("draw", self.draw))
 
-    def generator(self) -> np.random.Generator:
+    def _generator(self) -> np.random.Generator:
         """Source of uniform numbers, of which the n-th belongs to the n-th row of the table."""
         return np.random.default_rng(self._seed)
 
@@ -56,16 +60,15 @@ class Rule:
         return probability if self.draw is not None else (probability >= self.threshold).astype(float)
 
     def decisions(
-        self, probability: np.ndarray, generator: np.random.Generator, margin: np.ndarray | None = None
+        self, probability: np.ndarray, margin: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Decide on a table, or on its next part where `places` is None.
+        """Decide on a table.
 
         Whoever is accepted without a limit of places keeps a place if it is among the `places` first of
         these.
 
         Args:
             probability: of acceptance, shape (N,).
-            generator: see `generator`; advances by N numbers for drawn decisions, then by N for places.
             margin: orders people for few places, shape (N,); by default all are equal in it.
 
         Returns:
@@ -73,34 +76,51 @@ class Rule:
             and margins: 0 or 1 where nothing is drawn. Both of shape (N,).
         """
         n, propensity = len(probability), self.acceptance(probability)
-        accepted = propensity > 0.0 if self.draw is None else generator.random(n) < propensity
         if self.places is None:
-            return accepted, propensity
-        places, lot = self.n_places(n), generator.random(n)
+            return self._generator().random(n) < propensity, propensity
         keys = (propensity > 0.0, np.zeros(n) if margin is None else margin, probability)
-        rank = ranks(*(torch.from_numpy(np.asarray(key, dtype=float))[None] for key in keys))[0].numpy()
-        order = np.lexsort((-lot, -rank))
-        accepted[order[np.cumsum(accepted[order]) > places]] = False
-        one_table = torch.from_numpy(propensity)[None], places, torch.from_numpy(rank)[None]
-        return accepted, top(*one_table)[0].numpy()
+        rank = ranks(*(torch.from_numpy(np.asarray(key, dtype=float))[None] for key in keys))
+        propensity = top(torch.from_numpy(propensity)[None], self.n_places(n), rank)[0].numpy()
+        return self.by_lot(propensity), propensity
+
+    def by_lot(self, propensity: np.ndarray, *groups: np.ndarray) -> np.ndarray:
+        """Who of N people is accepted with their propensities, bool: up to one person as many as expected.
+
+        So it is in each of the groups, too: this is systematic sampling of people in the order of groups,
+        in a random order within them.
+
+        Args:
+            propensity: shape (N,).
+            groups: numbers of the groups, shape (N,), by the last of which people are ordered first.
+        """
+        generator = self._generator()
+        order = np.lexsort((generator.random(len(propensity)), *groups))
+        number = np.floor(np.cumsum(propensity[order]) + generator.random())
+        accepted = np.zeros(len(propensity), dtype=bool)
+        accepted[order] = np.diff(number, prepend=0.0) > 0.0
+        return accepted
 
     def check(self, n: int) -> None:
         """Raise FairAllError as `n_places` of n people, or where there are no exact propensities."""
-        if self.places is None:
-            return
         self.n_places(n)
-        if self.draw is not None and n > MOST_DRAWN:
+        if self.places is not None and self.draw is not None and n > MOST_DRAWN:
             raise FairAllError(
                 f"--draw with --capacity: exact propensities take too long for {n} rows, of which there may "
                 f"be {MOST_DRAWN}; leave one of the two out, or divide the table and its places"
             )
 
     def n_places(self, n: int) -> int:
-        """Places for n people, where they are limited; raises as `capacity.n_places`."""
-        return n_places(self.places, n, "places (--capacity)")
+        """Places for n people, n where they are not limited; raises as `capacity.n_places`."""
+        return n if self.places is None else n_places(self.places, n, "places (--capacity)")
 
     def told(self, n: int = 0) -> str:
         """The rule for n people, in words; n counts where places are limited."""
+        if self.bound is not None:
+            places = "" if self.places is None else f" and at most {self.n_places(n)} people"
+            return (
+                f"accept from thresholds of groups on, chosen in this table for {bound_of(self.bound)}"
+                f"{places}; equal people by lot with seed {self._seed}"
+            )
         if self.draw is None:
             told = f"accept from a probability of {self.threshold:g} on"
         else:

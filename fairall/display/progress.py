@@ -1,7 +1,8 @@
-"""Progress of a long computation, on standard error."""
+"""Progress of a long computation, on standard error, and rich's console for terminals of any width."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from contextvars import ContextVar
 from rich.console import Console
 from tqdm import tqdm
 
-from fairall.display.console import say
+WIDE = 1000  # columns where the output is no terminal, so that nothing is wrapped
 
 ProgressCallback = Callable[..., None]
 """Reports that one unit of work is done, with current values to display as keywords.
@@ -19,6 +20,27 @@ ProgressCallback = Callable[..., None]
 """
 
 _tell: ContextVar[Callable[[str], object]] = ContextVar("tell", default=lambda what: None)
+
+
+class AnyConsole(Console):
+    """A console that prints text as it is.
+
+    In a notebook it prints plain text, of which long lines wrap; rich's own HTML cuts them off. In a file,
+    where COLUMNS is not set, nothing is wrapped.
+    """
+
+    def __init__(self) -> None:
+        width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE
+        super().__init__(width=width, force_jupyter=False, highlight=False, markup=False, emoji=False)
+
+    def on_broken_pipe(self) -> None:
+        """Raise BrokenPipeError, for `run_command`; rich would end the process with code 1."""
+        raise BrokenPipeError
+
+
+def say(line: str) -> None:
+    """Print one line of plain text on standard output."""
+    AnyConsole().print(line, soft_wrap=True)
 
 
 def doing(what: str) -> None:

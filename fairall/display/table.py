@@ -12,7 +12,7 @@ from markupsafe import Markup
 from rich.cells import cell_len
 from rich.table import Table
 
-from fairall.display.console import AnyConsole
+from fairall.display.progress import AnyConsole
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler  # imports jinja2

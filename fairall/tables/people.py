@@ -13,6 +13,7 @@ from fairall.tables.cells import refuse, shown, taken, words_of
 from fairall.tables.features import LONGEST, MISSING_LEVEL, Feature, Kind, meanings
 from fairall.tables.groups import Sensitive, group_name, sides
 
+UNKNOWN = np.inf  # s of people of whom it is not known; unlike NaN it equals itself
 CODED = "s"  # the column that holds the sensitive attribute as its code
 
 
@@ -91,7 +92,12 @@ class PeopleReader:
         return list(dict.fromkeys([*self.names, *self.meanings]))
 
     def read(
-        self, people: pd.DataFrame, *, refuse_unknown: bool = False, refuse_empty: bool = False
+        self,
+        people: pd.DataFrame,
+        *,
+        refuse_unknown: bool = False,
+        refuse_empty: bool = False,
+        needs_group: bool = True,
     ) -> tuple[np.ndarray, np.ndarray, list[str]]:
         """Numbers and codes of N raw people.
 
@@ -102,6 +108,7 @@ class PeopleReader:
                 one.
             refuse_unknown: whether levels unknown in training are errors, where they could be replaced.
             refuse_empty: whether features without a value in any row are.
+            needs_group: whether a table without the sensitive attribute is; else all s are then `UNKNOWN`.
 
         Returns:
             x (N, D), s (N,), and a warning about each column with values unlike those of training.
@@ -115,17 +122,19 @@ class PeopleReader:
             )
         lacking = [name for name in self.names if name not in people]
         of_groups = [name for name in self.meanings if name in people]
-        if not of_groups:
+        if not of_groups and needs_group:
             lacking.append(" or ".join(self.meanings))
         if lacking:
             raise FairAllError(f"the table lacks columns that the policy reads: {', '.join(lacking)}")
         for name in people.columns[people.columns.duplicated()].intersection(self.columns):
             raise FairAllError(f"the table has more than one column {name!r}")
-        meaning, column = self.meanings[of_groups[0]], people[of_groups[0]]
-        codes, texts = words_of(column)
-        s = taken(meanings(texts, meaning), codes, np.nan)
-        why = f"is no group: it is the sensitive attribute, which must be one of {', '.join(meaning)}"
-        refuse(column, np.isnan(s), why)
+        s = np.full(len(people), UNKNOWN)
+        for name in of_groups[:1]:
+            meaning, column = self.meanings[name], people[name]
+            codes, texts = words_of(column)
+            s = taken(meanings(texts, meaning), codes, np.nan)
+            why = f"is no group: it is the sensitive attribute, which must be one of {', '.join(meaning)}"
+            refuse(column, np.isnan(s), why)
         x, warnings = list[np.ndarray](), list[str]()
         for feature in self.features:
             column = people[feature.name]

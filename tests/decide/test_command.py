@@ -17,12 +17,12 @@ from scipy.special import expit, logit
 
 from fairall.config.compose import checked, compose_config
 from fairall.data.dataset import dataset
-from fairall.decide import deciding
+from fairall.decide import writing
 from fairall.errors import FairAllError
 from fairall.evaluate.analysis import Analysis
 from fairall.models.learner import Setting
 from fairall.models.rivals.greedy import Greedy
-from fairall.policy import Policy
+from fairall.policy import Policy, learner_of
 from tests.conftest import MEANING, Ended, records, typed, typed_line
 from tests.test_docs import CHECKOUT, commands
 from tests.test_policy import crowd
@@ -38,7 +38,7 @@ def built(folder: Path, *words: str) -> Policy:
     crowd().to_csv(table, index=False)
     config = checked(compose_config(*WORDS, f"dataset.path={table}", *words))
     data = dataset(config.dataset).prepare()
-    policy = Policy.of(config.model.build(Setting.of(data.schema, config)), data)
+    policy = Policy.of(learner_of(config, Setting.of(data.schema, config)), data)
     with torch.no_grad():
         for weights in policy.learner.parameters():
             weights.mul_(1.5)  # to differ between people and seeds
@@ -135,23 +135,22 @@ def test_deterministic_policies_decide_by_their_majority(tmp_path: Path) -> None
     "words",
     [("--threshold", "0.2"), ("--draw", "3"), ("--capacity", "37%"), ("--draw", "3", "--capacity", "9")],
 )
-def test_decisions_do_not_depend_on_the_size_of_parts(
+def test_what_is_written_does_not_depend_on_the_size_of_parts(
     words: tuple[str, ...], people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Everybody has the same probability, of which no digit depends on other rows.
     built(tmp_path, "model=random")
     found = set()
     for size in (1, 7, 30, 1000):
-        monkeypatch.setattr(deciding, "ROWS", size)
+        monkeypatch.setattr(writing, "ROWS", size)
         assert decide(tmp_path, "policy", *words).returncode == 0
         found.add((tmp_path / "out.csv").read_bytes())
     assert len(found) == 1
 
 
-def test_probabilities_in_parts_are_those_of_the_whole(
-    saved: Path, policy: Policy, people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_few_places_go_by_the_mean_log_odds_of_a_policy_that_draws(
+    saved: Path, policy: Policy, people: pd.DataFrame, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(deciding, "ROWS", 4)
     assert decide(tmp_path, saved, "--capacity", "5").returncode == 0
     out = pd.read_csv(tmp_path / "out.csv")
     propensity = policy.propensity(people)
@@ -192,7 +191,7 @@ def test_few_places_go_by_the_log_odds_where_the_policy_is_a_threshold(
     assert set(np.flatnonzero(out["decision"])) == set(best) != set(accepted[:4])
     assert out["propensity"].tolist() == out["decision"].tolist()
     assert "of these at most 4, in the order of log odds less the policy's own threshold" in said.stdout
-    assert "share" not in said.stdout.split("Spread")[1]
+    assert "by lot" not in said.stdout.split("Spread")[1]
 
 
 def test_a_policy_without_a_score_gives_places_by_lot_and_says_so(
@@ -205,7 +204,9 @@ def test_a_policy_without_a_score_gives_places_by_lot_and_says_so(
     assert set(np.flatnonzero(out["decision"])) != set(range(6))
     assert out["label_probability"].isna().all()
     assert "Note: model=accept_all has no estimate of the label: 'label_probability' is empty" in said.stdout
-    assert "Note: 30 people between whom the policy does not distinguish share 6 places" in said.stdout
+    assert (
+        "Note: drawn by lot for the last places: 30 people, of whom 6 accepted; `propensity`" in said.stdout
+    )
     with pytest.raises(FairAllError, match=r"^model=accept_all has no estimate of p\(label = 1\)"):
         Policy.load(tmp_path / "policy").predict_proba(people)
 
@@ -294,16 +295,9 @@ def test_another_separator_and_encoding_are_kept(saved: Path, people: pd.DataFra
         ),
     ],
 )
-def test_a_wrong_value_in_a_later_part_is_named_by_its_row_and_nothing_is_written(
-    column: str,
-    value: str,
-    message: str,
-    saved: Path,
-    people: pd.DataFrame,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_wrong_value_is_named_by_its_row_and_nothing_is_written(
+    column: str, value: str, message: str, saved: Path, people: pd.DataFrame, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(deciding, "ROWS", 10)
     people[column] = people[column].astype(object)
     people.loc[27, column] = value
     people.to_csv(tmp_path / "people.csv", index=False)
@@ -314,11 +308,10 @@ def test_a_wrong_value_in_a_later_part_is_named_by_its_row_and_nothing_is_writte
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv", "people.csv"]
 
 
-def test_values_are_judged_by_the_table_and_not_by_its_parts(
-    saved: Path, policy: Policy, people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_values_are_judged_by_the_whole_table(
+    saved: Path, policy: Policy, people: pd.DataFrame, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(deciding, "ROWS", 5)
-    people["rooms"] = [9] * 10 + [1] * 20  # two parts without any known level
+    people["rooms"] = [9] * 10 + [1] * 20  # parts of it without any known level
     people["children"] = [None] * 10 + [1] * 20
     people.loc[[3, 29], "income"] = [9000.0, 8000.0]
     people.to_csv(tmp_path / "people.csv", index=False)
@@ -374,7 +367,6 @@ def test_impossible_options_are_refused(
 def test_an_interruption_leaves_nothing(
     saved: Path, people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deciding, "ROWS", 10)
     computed = Policy.encoded_label_probability
 
     def interrupted(self: Policy, *people: torch.Tensor) -> np.ndarray:
@@ -468,7 +460,7 @@ def test_commands_of_the_page(saved: Path, tmp_path: Path) -> None:
     people.to_csv(tmp_path / "people.csv", index=False)
     typed_there = [line.replace(" RUN ", f" {saved} ") for line in commands(PAGE)]
     *deciding, evaluating, explaining = typed_there
-    assert len(deciding) == 3
+    assert len(deciding) == 5
     for line in (*deciding, explaining):
         said = typed_line(line, tmp_path)
         assert (said.returncode, said.stderr) == (0, "")

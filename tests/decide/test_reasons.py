@@ -28,7 +28,10 @@ class Made:
         self.reader = SimpleNamespace(names=names, sensitive=None, n_groups=2)
         numbers: dict[str, Any] = {"mean": 0.0, "scale": 1.0, "lowest": -3.0, "highest": 3.0}
         self.reader.features = tuple(LearntFeature(name, Kind.REAL, **numbers) for name in names)
-        self.learner: Any = FairThresholds.__new__(FairThresholds) if stricter else None
+        self.learner: Any = None
+        if stricter:
+            self.learner = FairThresholds.__new__(FairThresholds)
+            vars(self.learner)["bound"] = "a bound"
 
     def encoded_propensity(self, x: Tensor, s: Tensor) -> np.ndarray:
         score = 0.5 + 0.3 * x[:, 0] - 0.2 * x[:, 1] - self.stricter * (s < 0)

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from fairall.display.console import WIDE
+from fairall.display.progress import WIDE
 from fairall.display.table import NARROW, print_frame
 
 NUMBERS = {"mean ± std": "16.26 ± 1.31", "95 % interval": "[-0.69, 27.59]", "accept all": "100.00"}
