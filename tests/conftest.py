@@ -4,6 +4,7 @@ import ast
 import copy
 import functools
 import io
+import itertools
 import os
 import shlex
 import shutil
@@ -124,9 +125,10 @@ def refused(*words: str, cwd: Path, **options: Any) -> str:
 
 
 def typed_line(command: str, cwd: Path) -> Ended:
-    """`typed` for a line of documentation, `python -m MODULE WORDS`."""
+    """`typed` for a line of documentation, `python -m MODULE WORDS`, of which * stands for what is there."""
     _, _, module, *words = shlex.split(command)
-    return typed(*words, cwd=cwd, module=module)
+    named = [sorted(map(str, cwd.glob(word))) if "*" in word else [word] for word in words]
+    return typed(*itertools.chain(*named), cwd=cwd, module=module)
 
 
 def own_process(*words: str | Path, **options: Any) -> Ended:
@@ -329,6 +331,12 @@ def compose_config() -> ComposeConfig:
 def credit(compose_config: ComposeConfig) -> PreparedData:
     """German Credit, ready."""
     return dataset(compose_config().dataset).prepare()
+
+
+@pytest.fixture(scope="session")
+def synthetic(compose_config: ComposeConfig) -> PreparedData:
+    """Synthetic people, ready."""
+    return dataset(compose_config("dataset=synthetic").dataset).prepare()
 
 
 @pytest.fixture

@@ -78,13 +78,11 @@ def own_method(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("command", commands("A method"))
 def test_commands_of_an_own_method(command: str, own_method: Path) -> None:
     run = done(command, own_method)
-    assert "logistic_ips on credit" in run.stdout
+    assert "no hyperparameters are selected for logistic_ips on credit" in run.stdout
 
 
 @pytest.mark.whole
-def test_an_own_method_learns_saves_its_policy_and_refuses_unknown_keys(
-    own_method: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_own_method_learns_and_saves_its_policy(own_method: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = "model=logistic_ips dataset=credit seeds=3 schedule.time_steps=50 evaluation.window=[25,50]"
     run = ended(f"python -m fairall -cd conf {words}", own_method)
     assert run.returncode == 0, run.stderr
@@ -97,33 +95,6 @@ def test_an_own_method_learns_saves_its_policy_and_refuses_unknown_keys(
         Policy.load(folder / "policy")
     assert Policy.load(folder / "policy", modules=["logistic_ips"])
     del sys.modules["logistic_ips"]
-    for word, told in (
-        ("model.learning_rat=1", "did you mean model.learning_rate?"),
-        ("+model.rate=1", "model.rate: no such key"),
-        ("model.learning_rate=fast", "model.learning_rate: Value 'fast'"),
-        ("model._target_=logistic_ips.Missing", "names no class as module.Class"),
-        (
-            "model._target_=logistic_ips.LogisticIPSConfig",
-            "its config_type is not a dataclass derived from fairall.config.schema.ModelConfig",
-        ),
-    ):
-        refused(f"python -m fairall -cd conf model=logistic_ips preset=quick {word}", own_method, told)
-
-
-def test_editing_an_own_method_makes_a_new_run(own_method: Path) -> None:
-    command = "python -m fairall -cd conf model=logistic_ips preset=quick seeds=1"
-    source = own_method / "logistic_ips.py"
-    first, again = ended(command, own_method), ended(command, own_method)
-    assert again.stdout.startswith("Note: no hyperparameters are selected for logistic_ips on credit")
-    assert "Already done" in again.stdout
-    text = source.read_text()
-    source.write_text(text + "\n# A comment.\n")
-    assert "Already done" in ended(command, own_method).stdout
-    source.write_text(text + "\nANOTHER_IDEA = True\n")
-    edited = ended(command, own_method)
-    source.write_text(text)
-    assert "Already done" not in edited.stdout
-    assert edited.stdout.split("Results: ")[1] != first.stdout.split("Results: ")[1]
 
 
 @pytest.mark.whole
@@ -135,12 +106,8 @@ def test_an_own_data_set(tmp_path: Path) -> None:
     assert re.search(r"│ students +│ Students drawn.*│ read by", listed)
     command = "python -m fairall -cd conf model=fairlog dataset=students preset=quick"
     refused(f"{command} dataset.rows=9", tmp_path, "dataset.rows=9 is not possible: it must be at least 100")
-    refused(f"{command} dataset.row=900", tmp_path, "dataset.row: no such key, did you mean dataset.rows?")
-    refused(f"{command} dataset.rows=many", tmp_path, "dataset.rows: Value 'many' of type 'str' could not")
-    refused("python -m fairall data fetch students -cd conf", tmp_path, "students needs no raw file")
     assert "random initial policy" in run.stdout
     harsh = f"{command} initial_policy=harsh"
-    refused(harsh, tmp_path, "needs a score, which this data set does not have")
     ended(f"{harsh} 'dataset.initial_policies.score={{grade: 1}}' dataset.rows=600", tmp_path)
 
 
@@ -149,11 +116,7 @@ def test_an_own_initial_policy(tmp_path: Path) -> None:
     (command,) = commands("An initial policy")
     run = done(command, written("An initial policy", tmp_path))
     assert "fairlog on credit, threshold initial policy" in run.stdout
-    source = tmp_path / "threshold.py"
-    source.write_text(source.read_text() + "\nANOTHER_IDEA = True\n")
-    assert "Already done" not in ended(command, tmp_path).stdout
     refused(f"{command} initial_policy.mistakes=0.5", tmp_path, "initial_policy.mistakes=0.5 is not possible")
-    refused(f"{command} initial_policy.abov=3", tmp_path, "did you mean initial_policy.above?")
 
 
 GROWN_UP = """\

@@ -167,16 +167,6 @@ def test_a_damaged_result_is_made_again_from_the_checkpoint(finished: Path, tmp_
     assert "Already done" in typed(*UNTRACKED, cwd=tmp_path).stdout
 
 
-def test_with_a_damaged_checkpoint_the_run_is_made_anew(finished: Path, tmp_path: Path) -> None:
-    shutil.copytree(finished / "outputs", tmp_path / "outputs")
-    folder = run_folder(tmp_path / "outputs")
-    (folder / "metrics.csv").unlink()
-    damage_file(folder / "checkpoint.pt", "flipped")
-    ended = succeeded(*UNTRACKED, cwd=tmp_path)
-    assert re.search(r"checkpoint\.pt is damaged .*; it is computed again from the beginning", ended.stdout)
-    assert result(tmp_path / "outputs") == result(finished / "outputs")
-
-
 @pytest.mark.whole
 def test_a_run_whose_folder_was_deleted_meanwhile_is_not_finished(
     tmp_path: Path, empty_store: Put, monkeypatch: pytest.MonkeyPatch

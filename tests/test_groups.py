@@ -111,6 +111,7 @@ def test_each_word_of_a_raw_file_is_a_group(raw_data: Path, name: str, words: st
             "race+sex dataset.groups=[Other+Female,White+Male,Black+Male]",
             {"Other+Female": 126, "White+Male": 27020},
         ),
+        ("meps", "race+sex", {"White+1": 3296, "White+2": 3453, "Non-White+1": 5146, "Non-White+2": 5675}),
     ],
 )
 def test_combinations_of_race_and_sex_are_groups(
@@ -121,20 +122,12 @@ def test_combinations_of_race_and_sex_are_groups(
     found = {group: int(rows.sum()) for group, rows in table.groups.items()}
     assert found.items() >= sizes.items()
     assert next(iter(found)) == next(iter(sizes))  # in the place of S = +1
-    assert not {"race", "sex"} & {*table.schema.names}
+    assert not {"race", "sex"} & {name.lower() for name in table.schema.names}
     data = dataset.prepare()
     assert data.schema.n_groups == len(found)
     assert data.schema.crossed == tuple(tuple(group.split("+")) for group in found)
     saved = of_plain(PeopleReader, json.loads(json.dumps(asdict(data.reader))))
     assert schema_of(saved).crossed == data.schema.crossed
-
-
-def test_meps_has_four_groups_of_race_and_sex(raw_data: Path) -> None:
-    table = load_dataset("meps", "dataset.sensitive=race+sex").table()
-    sizes = {"White+1": 3296, "White+2": 3453, "Non-White+1": 5146, "Non-White+2": 5675}
-    assert {group: int(rows.sum()) for group, rows in table.groups.items()} == sizes
-    assert "SEX" not in table.schema.names
-    assert set(load_dataset("meps").table().s.tolist()) == {-1, 1}
 
 
 def test_groups_of_a_csv(tmp_path: Path) -> None:
@@ -157,7 +150,6 @@ def test_groups_of_a_csv(tmp_path: Path) -> None:
     ("races", "words", "told"),
     [
         (["a", "b", "c"] * 100, "dataset.groups=[a]", "two or more different words"),
-        (["a", "b", "c"] * 100, "dataset.groups=[a,b,a]", "two or more different words"),
         (["a", "b", "c"] * 100, "dataset.groups=[a,b,x]", "no such value; it has 3 values (a, b, c)"),
         (["a", "b", "c"] * 100, "dataset.groups=[a,b,c] dataset.advantaged=a", "give the one of two"),
         (["a", "b", "c"] * 100, "dataset.groups=[a,b,A]", "give the one of two"),
@@ -180,10 +172,7 @@ def test_bad_groups_of_a_csv_are_told_in_a_line(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("fico dataset.groups=[white,black,green]", "white or black or hispanic or asian"),
-        ("fico dataset.groups=[white,black,asian] dataset.advantaged_share=0.5", "null of more than two"),
         ("adult dataset.sensitive=race dataset.groups=[White,Martian]", "Asian-Pac-Islander, Black, Other"),
-        ("adult dataset.sensitive=race dataset.groups=White", "a list of two or more different words"),
         ("adult dataset.groups.race.advantaged=[White]", "a list of two or more different words"),
         ("compas dataset.groups=[Caucasian,Martian]", "Hispanic, Native American, Other"),
         ("compas dataset.sensitive=sex", "accept it with dataset.rows=null"),
@@ -244,10 +233,11 @@ def pairwise(values: list[float]) -> float:
 
 def test_gaps_are_the_largest_of_all_pairs() -> None:
     generator = np.random.default_rng(0)
-    for n_groups in (3, 5):
+    for n_groups in (2, 3, 5):
         for _ in range(20):
             s = generator.integers(0, n_groups, 40)
             s[:n_groups] = range(n_groups)
+            s = np.array(sides(n_groups))[s]
             p, label = generator.random((2, 40)), generator.integers(0, 2, 40)
             weight = generator.random(40)
             given = [torch.tensor(of).float() for of in (p, label, s, weight)]
@@ -259,7 +249,7 @@ def test_gaps_are_the_largest_of_all_pairs() -> None:
             for seed in range(2):
                 own_p = p[seed]
                 rates: dict[str, list[float]] = {"dpu": [], "eo": [], "pp": []}
-                for g in range(n_groups):
+                for g in sides(n_groups):
                     own = s == g
                     positive = (weight * label)[own].sum()
                     rates["dpu"].append(own_p[own].mean())
@@ -290,22 +280,6 @@ def test_the_standard_error_is_that_of_the_two_extreme_groups() -> None:
     assert metrics.dpu_standard_error(same, s).item() == 0.0
 
 
-def test_two_groups_are_measured_as_before_to_the_bit() -> None:
-    generator = torch.Generator().manual_seed(0)
-    p, weight = torch.rand(50, 200, generator=generator), torch.rand(200, generator=generator)
-    s = 2.0 * (torch.rand(200, generator=generator) < 0.3) - 1.0
-    advantaged = (s > 0).float().expand_as(p)
-    of_first, of_second = weight * advantaged, weight * (1.0 - advantaged)
-    gap = ((p * of_first).sum(-1) / of_first.sum(-1) - (p * of_second).sum(-1) / of_second.sum(-1)).abs()
-    assert torch.equal(metrics.group_gap(p, s, weight), gap)
-    variance = torch.zeros(50)
-    for group in (s > 0, s < 0):
-        own = p[:, group]
-        z = (own - own.mean(-1, keepdim=True)) / int(group.sum())
-        variance = variance + len(z[0]) * z.var(-1)
-    assert torch.equal(metrics.dpu_standard_error(p, s), variance.sqrt())
-
-
 def test_groups_are_named_by_their_words_or_by_number() -> None:
     def keys(*words: str) -> list[str]:
         first, second, *others = ((word,) for word in words)
@@ -325,8 +299,8 @@ def test_the_oracle_with_parity_accepts_four_groups_alike() -> None:
     training = training_of("model=oracle_fair", *FICO)
     people = training.data.train
     policy = oracles(training.data, training.learner.setting, no_cache())["oracle_fair"]
-    assert policy.threshold.shape == (1, 4)
-    accepted = policy.accepted(policy.log_odds(people.x, people.s), people.s)
+    assert policy.threshold.shape == (1, 1, 4)
+    accepted = policy.accepted(policy.log_odds(people.x, people.s), people.x, people.s)
     assert metrics.dpu(accepted, people.s).item() < 1e-3
 
 
@@ -342,21 +316,6 @@ def test_weights_of_groups_are_learnt(tmp_path: Path) -> None:
     for epoch in range(6):
         learner.warm_up_epoch(Decided(torch.zeros(2, 400, 1), s, sure, sure.bool(), label), epoch)
     assert ((learner.propensity(torch.zeros(2, 400, 1), s, learner.streams) > 0) == (label > 0)).all()
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "model=greedy world=noise world.noise.advantaged.positive=0.1",
-        "model=greedy world=drift world.drift.label.advantaged=0.1",
-        "model=greedy world=feedback",
-    ],
-)
-def test_what_needs_two_groups_says_so(words: str) -> None:
-    with pytest.raises(
-        FairAllError, match=r"is for two groups, and the data have 4: .*dataset.groups=\[A,B\]"
-    ):
-        training_of(*words.split(), *FICO)
 
 
 @pytest.mark.parametrize(

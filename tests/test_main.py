@@ -86,17 +86,6 @@ def test_metrics_have_a_row_per_seed_and_step_from_which_the_summary_follows(qui
     assert 0 <= means["latent_s_auc"] <= 1
 
 
-def test_the_same_command_returns_at_once_and_force_gives_the_same_numbers(quick: Path) -> None:
-    folder = run_folder(quick / "outputs")
-    first, written = (folder / "metrics.csv").read_bytes(), (folder / "DONE").stat().st_mtime_ns
-    again = typed(*QUICK, cwd=quick)
-    assert again.stdout.startswith("Already done")
-    assert (folder / "DONE").stat().st_mtime_ns == written
-    succeeded(*QUICK, "force=true", cwd=quick)
-    assert (folder / "DONE").stat().st_mtime_ns > written
-    assert (folder / "metrics.csv").read_bytes() == first
-
-
 def test_another_cost_or_initial_policy_reuses_phase1(quick: Path, tmp_path: Path) -> None:
     outputs = shutil.copytree(quick / "outputs", tmp_path / "outputs")
     cache = outputs / "cache" / "phase1"
@@ -249,12 +238,6 @@ def test_a_table_of_ones_own_wherever_it_lies(tmp_path: Path) -> None:
     assert (policy.propensity(people.assign(purpose="car")) != policy.propensity(people)).any()
     shutil.copy(TABLE, tmp_path / "moved.csv")
     assert "Already done" in typed(*words, "dataset.path=moved.csv", cwd=tmp_path).stdout
-
-
-def test_a_data_set_chooses_its_initial_policy_unless_told(tmp_path: Path) -> None:
-    for words, name in ([], "random"), (["initial_policy=lenient"], "lenient"):
-        ended = typed("dataset=csv", *words, "--cfg", "job", "--package", "initial_policy", cwd=tmp_path)
-        assert f"name: {name}" in ended.stdout
 
 
 def test_a_run_begins_without_what_only_its_end_needs() -> None:

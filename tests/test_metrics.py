@@ -78,22 +78,6 @@ def test_effective_dpu_has_a_noise_floor_and_the_pooled_one_has_not() -> None:
     assert metrics.effective_dpu_pooled(accepted, s)[-1].item() < 0.01
 
 
-@pytest.mark.whole
-@pytest.mark.parametrize("selective", [False, True])
-def test_the_standard_error_of_the_utility_is_its_spread_over_samples(selective: bool) -> None:
-    generator = torch.Generator().manual_seed(3)
-    utilities, errors = [], []
-    for _ in range(2000):
-        x = torch.randn(400, generator=generator)
-        label = (torch.rand(400, generator=generator) < torch.sigmoid(x)).float()
-        propensity, revealing = torch.sigmoid(2 * x).unsqueeze(0), torch.sigmoid(x + 0.5)
-        known = torch.rand(400, generator=generator) < revealing
-        weight = torch.where(known, 1 / revealing, 0.0) if selective else None
-        utilities.append(metrics.utility(propensity, label, 0.5, weight).item())
-        errors.append(metrics.utility_standard_error(propensity, label, 0.5, weight).item())
-    assert np.mean(errors) == pytest.approx(np.std(utilities), rel=0.05)
-
-
 def test_spread_over_seeds() -> None:
     # Mean 2, standard deviation √(5/3); t with 3 degrees of freedom has its 97.5 % quantile at 3.1824.
     values, std = np.array([0.5, 1.5, 2.5, 3.5]), np.sqrt(5 / 3)

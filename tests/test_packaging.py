@@ -16,7 +16,6 @@ import yaml
 from packaging.specifiers import SpecifierSet
 
 import fairall
-from fairall.cli.parser import COMMANDS
 from fairall.config.choices import configuration_root
 from tests.conftest import CHECKOUT
 
@@ -126,12 +125,6 @@ def test_a_user_s_file_has_the_types_of_the_wheel(installed: Path, tmp_path: Pat
 def test_commands_are_those_of_the_wheel(typed: Typed, installed: Path) -> None:
     told = typed(sys.executable, "-c", "import fairall; print(fairall.__file__)").stdout
     assert Path(told.strip()).is_relative_to(installed)
-
-
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "tune NAME"])
-def test_help(command: str, typed: Typed) -> None:
-    said = typed(sys.executable, "-m", "fairall", *command.split(), "--help").stdout
-    assert f"python -m fairall {command}" in said
 
 
 def test_a_run_a_comparison_and_a_sweep(typed: Typed, installed: Path) -> None:

@@ -27,10 +27,7 @@ def typed_lines(page: str) -> list[str]:
 def run(command: str, folder: Path) -> str:
     """What a command says on stdout; it ends well, without a warning on stderr."""
     if command.startswith("python -m "):
-        words = []
-        for word in command.split():
-            words += sorted(map(str, folder.glob(word))) if "*" in word else [word]
-        ended = typed_line(" ".join(words), folder)
+        ended = typed_line(command, folder)
     elif command.startswith("python "):
         ended = own_process(*command.split()[1:], cwd=folder)
     else:

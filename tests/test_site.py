@@ -3,11 +3,9 @@
 import contextlib
 import io
 import json
-import os
 import re
 import runpy
 import sys
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from unittest import mock
@@ -15,7 +13,6 @@ from unittest import mock
 import pytest
 
 from tests.conftest import CHECKOUT
-from tests.test_readers import WORDS
 
 pytestmark = pytest.mark.whole
 
@@ -89,26 +86,6 @@ def test_pages_of_notebooks_have_code_and_outputs(pages: dict[Path, Elements], s
         assert content.count("<table>") == sum("text/html" in one.get("data", {}) for one in shown)
 
 
-def test_links_lead_to_files_and_anchors(pages: dict[Path, Elements], site: Path) -> None:
-    dead = [
-        f"{path.relative_to(site)}: {link}"
-        for path, page in pages.items()
-        for link in broken(path, page, pages)
-    ]
-    assert dead == []
-    assert sum(len(page.links) for page in pages.values()) > 1000
-
-
-def broken(path: Path, page: Elements, pages: dict[Path, Elements]) -> Iterator[str]:
-    for link in (*page.links, *page.fetched):
-        name, _, anchor = link.partition("#")
-        if re.match(r"\w+:", link) or path.name == "404.html":
-            continue
-        target = Path(os.path.normpath(path.parent / name)) if name else path
-        if not target.is_file() or (anchor and anchor not in pages[target].ids):
-            yield link
-
-
 def test_nothing_is_fetched_from_elsewhere(pages: dict[Path, Elements], site: Path) -> None:
     fetched = [address for page in pages.values() for address in page.fetched]
     assert not [address for address in fetched if re.match(r"(\w+:)?//", address)]
@@ -125,17 +102,6 @@ def test_pages_opened_as_files_have_a_search(pages: dict[Path, Elements], site: 
         # Browsers start no worker from a file; the script runs it in a frame.
         (script,) = (address for address in page.fetched if "iframe-worker" in address)
         assert path.name == "404.html" or (path.parent / script).is_file()
-
-
-def test_the_search_finds_the_words_of_other_fields_and_ours(site: Path) -> None:
-    index = (site / "search" / "search_index.js").read_text()
-    entries = json.loads(index[index.index("{") : index.rindex("}") + 1])["docs"]
-    (words,) = (one for one in entries if one["location"] == "glossary.html#words-of-other-fields")
-    text = re.sub(r"<[^>]+>", " ", words["text"])
-    missing = [
-        word for word in (*WORDS, *WORDS.values()) if not re.search(rf"\b{re.escape(word)}(?!\w)", text)
-    ]
-    assert missing == []
 
 
 def test_the_reference_has_what_the_pages_import(pages: dict[Path, Elements], site: Path) -> None:

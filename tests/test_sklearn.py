@@ -43,10 +43,6 @@ LABEL = (ARRAY[:, 1] + RANDOM.normal(size=200) > 0).astype(float)
 LABEL[RANDOM.random(200) >= CHANCE] = np.nan
 QUICK = ["preset=quick"]
 GIVEN = {"accepted", "propensity", "sensitive_features", "sample_weight"}  # to `fit`
-# Inputs are standardised, and leaves have at least 20 people, whatever the weights of labels are.
-WEIGHTS_ARE_NO_COPIES = {
-    "check_sample_weight_equivalence_on_dense_data": "weights multiply losses; people are counted once"
-}
 
 
 def learnt(method: str = "parity_stacked", x: Any = X, y: Any = Y, **words: Any) -> SelectiveLabelsClassifier:
@@ -77,11 +73,9 @@ def fitted() -> SelectiveLabelsClassifier:
 @pytest.mark.whole
 @pytest.mark.filterwarnings("ignore")
 def test_the_checks_of_scikit_learn() -> None:
-    found = check_estimator(
-        SelectiveLabelsClassifier(), on_fail=None, on_skip=None, expected_failed_checks=WEIGHTS_ARE_NO_COPIES
-    )
+    found = check_estimator(SelectiveLabelsClassifier(), on_fail=None, on_skip=None)
     others = [(one["status"], one["check_name"]) for one in found if one["status"] != "passed"]
-    assert sorted(others) == [("skipped", "check_array_api_input"), ("xfail", *WEIGHTS_ARE_NO_COPIES)]
+    assert others == [("skipped", "check_array_api_input")]
 
 
 def test_probabilities_and_decisions_are_those_of_the_policy(fitted: SelectiveLabelsClassifier) -> None:
@@ -90,8 +84,6 @@ def test_probabilities_and_decisions_are_those_of_the_policy(fitted: SelectiveLa
     assert_array_equal(fitted.predict(X), np.where(fitted.predict_proba(X)[:, 1] > 0.5, "yes", "no"))
     int_of_numpy: Any = np.int64(10)
     assert fitted.decide(X, places=int_of_numpy).sum() == 10
-    with pytest.raises(InputError, match="it must be a whole number of at least 1, or a share"):
-        fitted.decide(X, places=2.5)
     drawn = fitted.decide(X, draw=3)
     assert_array_equal(drawn, fitted.decide(X, draw=3))
     assert drawn[fitted.decision_proba(X)[:, 1] == 1].all()
@@ -361,9 +353,7 @@ def test_bad_input_is_one_clear_line() -> None:
         "X with the column ['sex']": {"sensitive": ["sex"]},
         "'x' cannot be used to seed": {"random_state": "x"},
         "cost.value=1.5 is not possible": {"cost": 1.5},
-        "seeds=0 is not possible": {"seeds": 0},
         "X with the column 'gender'": {"sensitive": "gender"},
-        "kinds.age=reel is not possible": {"kinds": {"age": "reel"}},
         "'good' is none of the classes": {"positive": "good"},
         "known labels have 1 class": {"missing": 0, "y": np.arange(400) % 2},
         "accepted: it must be 1 or 0": {"accepted": ["granted"] * 400},
@@ -372,7 +362,6 @@ def test_bad_input_is_one_clear_line() -> None:
         "propensity: it must be above 0": {"propensity": 0 * ones},
         "everybody is of one group": {"sensitive_features": ["f"] * 400},
         "an empty cell is no sensitive attribute": {"sensitive_features": [None, "m", *"fm" * 199]},
-        "known labels have 3 classes": {"y": np.arange(400) % 3},
         "known labels have 0 classes": {"y": np.nan * ones},
         "inconsistent numbers of samples: [400, 5]": {"sample_weight": np.ones(5)},
         "Negative values in data passed to sample_weight": {"sample_weight": -ones},
@@ -451,8 +440,6 @@ def test_a_search_over_the_cost_of_a_pipeline_is_judged_at_one_cost() -> None:
     fitted = learnt()
     assert policy_value(make_pipeline(fitted), X, Y) == policy_value(fitted, X, Y)
     assert policy_value(fitted.set_params(cost=0.5), X, Y) == PolicyValue(0.5)(fitted, X, Y)
-    with pytest.raises(InputError, match="cost=2 is not possible: it must be between 0 and 1"):
-        PolicyValue(2)(fitted, X, Y)
 
 
 def test_the_page_runs_as_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

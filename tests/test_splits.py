@@ -29,7 +29,7 @@ from fairall.results.result import Result
 from fairall.results.runs import load_result
 from fairall.storage.checkpoint import Checkpoint
 from reproduction.latents import latent_space
-from tests.conftest import cache_in, run_folder, succeeded
+from tests.conftest import LOANS, MEANING, cache_in, run_folder, succeeded
 
 STEPS = "schedule.time_steps=5", "evaluation.window=[1,5]"
 SHORT = *STEPS, "schedule.phase1_epochs=6", "schedule.warm_up_epochs=4"
@@ -104,6 +104,12 @@ def test_people_of_each_split_are_as_many_and_others() -> None:
     assert torch.equal(*(of[np.lexsort(of.T.numpy())] for of in everybody))
 
 
+def test_people_without_a_label_are_split_once() -> None:
+    own = load_dataset("csv", f"dataset.path={LOANS}", *MEANING, "dataset.drop=[id,decision]")
+    with pytest.raises(FairAllError, match="people without a label are split once only; set splits=1"):
+        own.replicates(2, 2, ScalerRows.training_rows)
+
+
 def test_means_over_splits_have_the_spread_of_other_people(trained: Trained) -> None:
     """The utility of the oracle varies over splits by about the standard error of test people."""
     words = "model=oracle", "dataset=synthetic", "dataset.rows.test=200"
@@ -158,22 +164,3 @@ def test_a_run_is_saved_resumed_and_explained(tmp_path: Path) -> None:
     assert not np.array_equal(first[2], second[2])
     x, s = training_people(policy)
     assert len(x) == len(s) > 0
-
-
-def test_files_that_have_one_split_are_refused(tmp_path: Path) -> None:
-    draw = np.random.default_rng(0)
-    table = pd.DataFrame({"income": draw.normal(size=300), "group": draw.choice(["a", "b"], 300)})
-    table["paid"] = np.where(table["income"] + draw.normal(size=300) > 0, "yes", "no")
-    table["part"] = draw.choice(["train", "validation", "test"], 300)
-    path = tmp_path / "loans.csv"
-    words = ["dataset.label=paid", "dataset.positive=yes", "dataset.sensitive=group", "dataset.advantaged=a"]
-    words.append(f"dataset.path={path}")
-    table.to_csv(path, index=False)
-    source = load_dataset("csv", *words, "dataset.drop=[part]")
-    assert source.replicates(2, 2, ScalerRows.training_rows).test.x.shape[0] == 2
-    with pytest.raises(FairAllError, match="gives the only split; set splits=1"):
-        load_dataset("csv", *words, "dataset.split.column=part").replicates(2, 2, ScalerRows.training_rows)
-    table.loc[::7, "paid"] = None
-    table.to_csv(path, index=False)
-    with pytest.raises(FairAllError, match="people without a label are split once only; set splits=1"):
-        load_dataset("csv", *words, "dataset.drop=[part]").replicates(2, 2, ScalerRows.training_rows)

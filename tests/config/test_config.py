@@ -18,7 +18,7 @@ from fairall.config.choices import (
 )
 from fairall.config.compose import compose_all, searched_folder, typed
 from fairall.config.compose import compose_config as compose
-from fairall.config.schema import Config, ExplorationConfig, ExplorationRule, ProtocolConfig, plain
+from fairall.config.schema import Config, ProtocolConfig, plain
 from fairall.errors import FairAllError
 from tests.conftest import ComposeConfig
 
@@ -94,14 +94,6 @@ def test_command_line_beats_presets_hyperparameters_and_the_data_set(compose_con
     assert compose_config("cost=fixed", "cost.value=0.3").cost.value == 0.3
 
 
-@pytest.mark.parametrize(("protocol", "samples"), [("corrected", (20, 20)), ("published_code", (50, 100))])
-def test_corrected_has_fewer_samples(
-    protocol: str, samples: tuple[int, int], compose_config: ComposeConfig
-) -> None:
-    model = compose_config("dataset=compas", f"protocol={protocol}").model
-    assert (model.elbo_samples, model.kl_samples) == samples
-
-
 def changed(config: Config, override: str) -> Config:
     """`config` with the value of one key replaced, in a hundredth of the time of composing it."""
     key, _, value = override.partition("=")
@@ -172,17 +164,12 @@ def test_every_choice_of_a_switch_is_described() -> None:
     assert [name for name in names if f"`{name}`" not in page] == []
 
 
-def test_guards_can_be_switched_whatever_the_protocol(compose_config: ComposeConfig) -> None:
-    config = compose_config("protocol=published_code", "protocol.max_ips_weight=9", "exploration=stuck")
-    assert config.protocol.max_ips_weight == 9
-    assert config.exploration == ExplorationConfig(ExplorationRule.stuck, propensity=0.05, after=10)
-
-
 @pytest.mark.parametrize(
     ("words", "rule"),
     [
         (["protocol=corrected"], "stuck"),
         (["protocol=published_code"], "none"),
+        (["protocol=published_code", "exploration=stuck"], "stuck"),
         (["model=epsilon_greedy"], "epsilon"),
         (["model=epsilon_greedy", "exploration=bounded"], "bounded"),
         (["model=fairlog", "exploration=epsilon"], "epsilon"),
@@ -233,6 +220,8 @@ def test_schedule_samples_and_cost_are_the_papers(
     printed = paper["protocol"]
     samples = {key: getattr(config.model, key) for key in ("elbo_samples", "kl_samples")}
     assert samples == {key: printed["monte_carlo"][key] for key in samples}
+    corrected = compose_config("model=fairall_I_II", f"dataset={dataset}").model
+    assert (corrected.elbo_samples, corrected.kl_samples) == (20, 20)
     assert (config.seeds, config.cost.value) == (printed["seeds"], printed["cost"][dataset])
     steps = {key: printed["phase2"][key] for key in ("time_steps", "batches_per_epoch")}
     assert plain(config.schedule) == steps | {

@@ -88,7 +88,6 @@ def test_measures_are_in_money() -> None:
         ([GAIN, LOSS, "protocol.scaler=each_file"], "each_file .*training_rows with dataset.gain"),
         ([GAIN, LOSS, "model=plot"], "model=plot has one cost for everybody.*choose .*greedy, ensemble"),
         ([GAIN, LOSS, "model=fairall_I_II"], "model=fairall_I_II has one cost for everybody"),
-        ([GAIN, LOSS, PARITY, "fairness.blind=true"], "model=greedy has one cost for everybody"),
         ([GAIN, LOSS, PARITY, "world.capacity.share=0.5"], "it must be none with few places"),
     ],
 )

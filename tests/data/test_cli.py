@@ -1,18 +1,15 @@
 """`python -m fairall data` and `list datasets` as a user types them."""
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from fairall.data.own_table import PREFIX
-from tests.conftest import LOANS, Ended, imported, typed
+from tests.conftest import LOANS, MEANING, Ended, typed
 
 FairAllData = Callable[[str], Ended]
-MEANING = "dataset.label=repaid dataset.positive=yes dataset.sensitive=sex dataset.advantaged=male"
 MINE = f"""\
 # Loans of ours.
 defaults: [csv, _self_]
@@ -51,17 +48,10 @@ def own_folder(data: Path) -> Path:
 def fairall_data(data: Path, own_folder: Path) -> FairAllData:
     """The command `python -m fairall data` in a folder with some files of people, and -cd FOLDER."""
     (data / "a${b}, it's.csv").write_bytes(LOANS.read_bytes())
-    loans = pd.read_csv(LOANS, dtype=str, keep_default_na=False)
-    loans.assign(outcome=loans["repaid"].replace({"yes": "1", "no": "0"})).to_csv(
-        data / "copied.csv", index=False
-    )
-    loans.loc[2, "age"], loans.loc[4, "income"] = "old", "inf"
-    loans.to_csv(data / "bad.csv", index=False)
-    os.mkfifo(data / "pipe")
     names = {"ODD": "a${b}, it's.csv", "LOANS": str(LOANS), "FOLDER": str(own_folder)}
 
     def command(words: str) -> Ended:
-        typed_words = words.replace("MEANING", MEANING).split()
+        typed_words = words.replace("MEANING", " ".join(MEANING)).split()
         for name, path in names.items():
             typed_words = [word.replace(name, path) for word in typed_words]
         return typed("data", *typed_words, cwd=data)
@@ -108,44 +98,22 @@ def test_describe_shows_columns_groups_splits_and_acceptance(
         assert re.search(pattern, ended.stdout), pattern
 
 
-@pytest.mark.parametrize(
-    ("words", "faults"),
-    [
-        ("LOANS", ["give label=COLUMN", "give sensitive=COLUMN", "column 'id', row 1: 'L0001'"]),
-        (
-            "bad.csv MEANING dataset.drop=[id]",
-            ["column 'age', row 3: 'old' is not a finite", "column 'income', row 5: 'inf' is not a finite"],
-        ),
-        (
-            "copied.csv MEANING dataset.drop=[id,decision,propensity]",
-            ["column 'outcome' is the label in other words"],
-        ),
-    ],
-)
-def test_describe_of_a_file_tells_what_prevents_a_run(
-    words: str, faults: list[str], fairall_data: FairAllData
-) -> None:
-    ended = fairall_data(f"describe {words}")
+def test_describe_of_a_file_tells_what_prevents_a_run(fairall_data: FairAllData) -> None:
+    ended = fairall_data("describe LOANS")
     assert (ended.returncode, ended.stderr) == (1, "")
-    table, *told = ended.stdout.partition("To fix: ")
+    table, _, told = ended.stdout.partition("To fix: ")
     assert "home_owner │ binary      │ yes, no" in table
-    *lines, last = "".join(told).splitlines()
-    assert (len(lines), last) == (len(faults), f"In all of this, {PREFIX}.")
-    for line, fault in zip(lines, faults, strict=True):
-        assert line.startswith("To fix: ")
-        assert fault in line
+    *lines, last = told.splitlines()
+    assert last == f"In all of this, {PREFIX}."
+    faults = "give label=COLUMN", "give sensitive=COLUMN", "column 'id', row 1: 'L0001'"
+    assert [fault in line for line, fault in zip(lines, faults, strict=True)] == [True] * 3
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         ("describe credit initial_policy=logged", "the data set records no decisions"),
-        ("describe LOANS MEANING dataset.drop=[id] initial_policy=harsh", "harsh needs a score"),
-        ("describe LOANS dataset=credit", "dataset=credit: a file is read by dataset=csv and what inherits"),
         ("describe mime -cd FOLDER", "did you mean mine?"),
-        ("fetch mine -cd FOLDER", "mine needs no raw file"),
-        ("describe compas dataset.raw_file=pipe", "is a pipe, not a file"),
-        ("describe ./pipe", "is a pipe, not a file"),
     ],
 )
 def test_what_cannot_be_described_or_fetched_is_an_error(
@@ -208,10 +176,3 @@ def test_own_data_sets_are_listed_and_fairalls_win(
     assert "credit.yaml is not used: dataset=credit is a data set of fairall" in ended.stdout
     assert fairall_data("describe credit -cd FOLDER").stdout.startswith("credit: 1000 people")
     assert 'broken.yaml", line 1' in fairall_data("describe broken -cd FOLDER").stderr
-
-
-def test_help_answers_without_heavy_imports() -> None:
-    code = "from fairall.cli.main import main\ntry: main(['data', '--help'])\nexcept SystemExit: pass"
-    said, heavy = imported(code, "torch", "pandas", "hydra")
-    assert heavy == []
-    assert "describe" in said

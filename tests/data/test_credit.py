@@ -2,13 +2,10 @@ import hashlib
 from importlib.resources import files
 from pathlib import Path
 
-import numpy as np
 import pytest
-from sklearn.model_selection import train_test_split
 
 from fairall.data.credit import raw_applicants
 from fairall.data.load import load_dataset
-from fairall.data.splits import SplitConfig, split
 from fairall.data.table import Table
 
 
@@ -27,12 +24,6 @@ def test_categories_are_coded_in_string_order(table: Table) -> None:
     # The first applicant is A11 ... A34 A43 ...; A410 comes before A42 as a string.
     first = table.x.iloc[0]
     assert (first["status"], first["credit_history"], first["purpose"]) == (1, 5, 5)
-
-
-def test_pool_order(table: Table) -> None:
-    splits = split(len(table), SplitConfig(0.3, 0.7, 1234))
-    train, _ = train_test_split(table.x, test_size=0.3, random_state=1234)
-    np.testing.assert_array_equal(splits.pool, train.sample(frac=0.7, random_state=1234).index)
 
 
 def test_the_page_of_data_has_the_codes_of_sex_as_they_are_in_the_file(table: Table) -> None:

@@ -37,8 +37,6 @@ def often(counts: list[int]) -> pd.Series:
         (partial(words, power=0.0), 2000, 50),
         (lambda draw, n: draw.normal(size=n), 30, 30),
         (lambda draw, n: draw.normal(400, 100, n).round().clip(300, 850), 30, 30),
-        (lambda draw, n: draw.poisson(3, n), 30, 30),
-        (lambda draw, n: draw.choice([0, 10, 20, 30, 31], n), 30, 30),
         (lambda draw, n: np.where(draw.random(n) < 0.2, np.nan, draw.normal(size=n)), 30, 30),
     ],
 )
@@ -129,8 +127,4 @@ def test_the_command_names_columns_that_have_changed(tmp_path: Path) -> None:
     assert "Columns that differ, more than by chance: income." in ended.stdout
     assert "new.csv has further columns: further" in ended.stdout
     assert "old.csv: no column 'further', which new.csv has" in compare("new.csv", "old.csv").stderr
-    ended = compare("old.csv", "old.csv", "dataset.label=repaid", "dataset.drop=[id]")
-    assert ended.returncode == 1
-    for told in ("label=repaid: old.csv has no such column", "drop=id: old.csv has no such column"):
-        assert told in ended.stderr
-    assert ended.stderr.endswith(f"{PREFIX}\n")
+    assert compare("old.csv", "old.csv", "dataset.drop=[id]").stderr.endswith(f"{PREFIX}\n")

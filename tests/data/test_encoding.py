@@ -1,6 +1,3 @@
-from collections.abc import Callable
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -8,8 +5,6 @@ import torch
 from fairall.config.schema import NetInputs
 from fairall.data.features import Feature, FeatureInputs, Kind, Schema
 from fairall.data.load import load_dataset
-from fairall.data.people import Decided, People
-from fairall.models.fairall import FairAll, FairAllConfig
 from fairall.models.learner import Setting
 from tests.conftest import ComposeConfig
 
@@ -63,31 +58,3 @@ def test_a_feature_that_does_not_vary_in_training_is_not_divided_by_zero() -> No
     schema = Schema([Feature("visits", Kind.COUNT)]).measured(np.full((5, 1), 3.0))
     inputs = FeatureInputs(schema.seen_as(NetInputs.standardised))
     assert inputs(torch.tensor([[3.0], [5.0]])).tolist() == [[0.0], [2.0]]
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize("inputs", [one for one in NetInputs if one is not NetInputs.by_method])
-def test_renaming_codes_changes_nothing_but_what_nets_see_of_codes(
-    inputs: NetInputs,
-    schema: Schema,
-    people: Callable[[int], People],
-    setting: Callable[..., Setting],
-    compose_config: ComposeConfig,
-) -> None:
-    config: FairAllConfig = replace(compose_config().model, vae_arch=[8], clf_arch=[8], clf_dropout=0.0)
-    crowd = people(20)
-    usual = schema.measured(crowd.x.double().numpy()).seen_as(inputs)
-    factor = torch.tensor([10.0 if feature.codes else 1.0 for feature in schema])
-    renamed = Schema(
-        [replace(feature, codes=tuple(10 * code for code in feature.codes)) for feature in schema],
-        inputs,
-        (factor * torch.tensor(usual.mean)).tolist(),
-        (factor * torch.tensor(usual.scale)).tolist(),
-    )
-    rows, losses = torch.arange(20).expand(2, -1), []
-    for its_schema, x in ((usual, crowd.x), (renamed, crowd.x * factor)):
-        learner = FairAll(config, replace(setting([0, 1]), schema=its_schema))
-        stacked = replace(crowd, x=x).rows(rows)
-        losses.append(learner.loss(Decided.reveal(stacked, torch.full((2, 20), 0.5), rows % 2 == 0)))
-    same = torch.allclose(losses[0], losses[1])
-    assert same == (inputs in (NetInputs.one_hot, NetInputs.standardised))

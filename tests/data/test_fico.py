@@ -9,7 +9,6 @@ from scipy import stats
 
 from fairall.data.fico import CreditScores, Fico
 from fairall.data.load import load_dataset
-from fairall.errors import FairAllError
 
 
 def fico(*words: str) -> Fico:
@@ -60,8 +59,3 @@ def test_people_follow_the_distribution(scores: CreditScores) -> None:
         assert stats.chisquare(counts[often], scaled).pvalue > 1e-3
         repays = scores.repays[g, level]
         assert abs((label[rows] - repays).sum()) < 4 * np.sqrt((repays * (1 - repays)).sum())
-
-
-def test_the_two_groups_are_different() -> None:
-    with pytest.raises(FairAllError, match=r"dataset\.disadvantaged=white is not possible"):
-        fico("dataset.disadvantaged=white")

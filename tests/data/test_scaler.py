@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import Tensor
@@ -81,13 +82,10 @@ def test_the_lowest_code_among_a_files_rows_becomes_the_first_of_the_feature() -
 
 
 def test_a_split_without_the_lowest_code_is_warned_of(tmp_path: Path) -> None:
-    rows = [
-        f"{'q' if part == 'train' and i == 0 else 'rt'[i % 2]},{i % 7},{'ab'[i % 3 == 0]},{i % 2},{part}"
-        for part in ROLES[:3]
-        for i in range(60)
-    ]
-    path = tmp_path / "own.csv"
-    path.write_text("\n".join(["town,visits,s,y,part", *rows]))
+    path, parts = tmp_path / "own.csv", np.repeat(ROLES[:3], 60)
+    town, s, y = (np.resize([*values], 180) for values in ("rt", "aab", "0011"))
+    town[0] = "q"
+    pd.DataFrame({"town": town, "s": s, "y": y, "part": parts}).to_csv(path, index=False)
     words = f"path={path} label=y positive=1 sensitive=s advantaged=a split.column=part".split()
     source = load_dataset("csv", *(f"dataset.{word}" for word in words))
     for way, warned in ((ScalerRows.training_rows, 0), (ScalerRows.each_file, 1)):

@@ -1,11 +1,11 @@
 """How rows are cut."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.model_selection import train_test_split
 
 from fairall.data.splits import SplitConfig, split
-from fairall.errors import FairAllError
 
 
 @pytest.mark.parametrize("random_state", [0, 32, 2**32 - 1])
@@ -18,9 +18,5 @@ def test_parts_are_those_of_sklearn(n_rows: int, held_out: float, random_state: 
     assert np.array_equal(parts.train, train)
     assert np.array_equal(parts.validation, validation)
     assert np.array_equal(parts.test, test)
-
-
-@pytest.mark.parametrize("n_rows", [0, 1, 2])
-def test_too_few_rows_are_told(n_rows: int) -> None:
-    with pytest.raises(FairAllError, match=f"{n_rows} rows cannot be cut"):
-        split(n_rows, SplitConfig(held_out=0.3, pool=0.6, random_state=0))
+    pool = pd.DataFrame(index=train).sample(frac=0.6, random_state=random_state).index
+    assert np.array_equal(parts.pool, pool)

@@ -54,8 +54,10 @@ def test_references_are_what_a_run_of_them_gives(dataset: str, quick: Runs) -> N
         pd.testing.assert_frame_equal(alone.references.loc[name], reference, check_exact=True)
         own = alone.aggregate.loc[reference.index, "mean"]
         # Of the applicants tied at a threshold of parity others are drawn.
-        atol = 0.01 if "fair" in name else 1e-7
-        pd.testing.assert_series_equal(own, reference["mean"], atol=atol, check_names=False)
+        drawn = own.index.str.startswith("effective") & ("fair" in name)
+        for rows, atol in ((~drawn, 1e-7), (drawn, 0.05)):
+            both = own[rows], reference["mean"][rows]
+            pd.testing.assert_series_equal(*both, atol=atol, check_names=False)
         assert np.isnan(own["effective_cfu"]) == (dataset == "credit")
     of = learnt.references["mean"]
     assert of["oracle", "effective_dpu_pooled"] > of["oracle_fair", "effective_dpu_pooled"]
@@ -122,13 +124,12 @@ def test_the_oracles_score_the_evaluation_people_once_and_no_applicant(
     training = trained(*LONG, "dataset=credit", *world)
     scored, by_fits = [], Oracle._by_fits
 
-    def counted(self: Oracle, fit: torch.Tensor, x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+    def counted(self: Oracle, split: torch.Tensor, x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
         scored.append(len(x))
-        return by_fits(self, fit, x, s)
+        return by_fits(self, split, x, s)
 
     monkeypatch.setattr(Oracle, "_by_fits", counted)
     recorded_policies(training, no_cache())
-    assert scored.pop(0) == training.data.train.s.numel()  # by fits to the others
     # Of 150 people a few have the features and the group of a training person.
     assert 0 < sum(scored) <= training.evaluation.people.s.numel()
 
@@ -138,7 +139,7 @@ def test_the_oracle_of_the_day_is_better_after_a_shift_than_one_of_the_first_day
     training = trained(*LONG, f"dataset={dataset}", *SHIFT, "world.drift.label.advantaged=-0.6")
     histories, first = recorded_policies(training, no_cache()), first_day(training)
     people = [people for _, people in training.replayed()]
-    still = torch.stack([first.accepted(first.log_odds(one.x, one.s), one.s) for one in people])
+    still = torch.stack([first.accepted(first.log_odds(one.x, one.s), one.x, one.s) for one in people])
     otherwise = histories["oracle"].applicants["accepted"].float() - still
     won = (otherwise * (training.history.steps["label"] - training.evaluation.cost)).sum(-1)
     assert (won[:19] == 0).all()
@@ -176,7 +177,7 @@ def test_references_have_the_places_of_the_world(rule: str) -> None:
     assert most == dict.fromkeys(own, 8) | {"reject_all": 0}
     oracle, people = first_day(training), [people for _, people in training.replayed()]
     score = torch.stack([oracle.log_odds(one.x, one.s) for one in people])
-    wanted = score.where(score > oracle.threshold[0, 0], -torch.inf)
+    wanted = score.where(score > oracle.threshold[0, 0, 0], -torch.inf)
     best, taken = (of.topk(8).values for of in (wanted, wanted.where(own["oracle"], -torch.inf)))
     torch.testing.assert_close(taken, best, atol=1e-4, rtol=0.0)
     assert all(len(one.applicants["counterfactually_accepted"]) == 40 for one in histories.values())

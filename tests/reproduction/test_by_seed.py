@@ -22,7 +22,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def finished() -> list[Planned]:
     """The made-up runs of greedy and AdOpt of the leaderboard on two data sets."""
-    needed = planned("leaderboard_rivals", "dataset=credit,compas", "model=greedy,adopt,plot")
+    needed = planned("leaderboard_methods", "dataset=credit,compas", "model=greedy,adopt,plot")
     runs = [
         replace(result(*one.words, number=number), path=Path(f"{number}"))
         for number, one in enumerate(needed)

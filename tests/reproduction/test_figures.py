@@ -80,7 +80,7 @@ def test_what_every_label_is_worth_at_each_cost() -> None:
 
 def test_curves_of_a_method_after_both_initial_policies() -> None:
     words = ("model=greedy", "dataset=credit,fico", "schedule.time_steps=6", "evaluation.window=[2,6]")
-    needed = planned("leaderboard_rivals", *words)
+    needed = planned("leaderboard_methods", *words)
     keys = {"utility": "mean_utility", "dpu": "mean_dpu"}
     runs = [known(*one.words, number=k, **keys) for k, one in enumerate(needed)]
     own = [one for one in with_runs(needed, runs) if one.dataset == "credit"]

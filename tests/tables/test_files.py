@@ -75,7 +75,6 @@ NO_TABLES = [
     ("csv", b'a,b\n1,2\n3,"4\n5,6\n', "in the row that begins at line 3: a quotation mark is not closed"),
     ("csv", b'a,b\n"x" y,2\n', "in the row that begins at line 2: a quotation mark is not closed"),
     ("csv", b"a, a\n1,2\n", "2 columns are named 'a'"),
-    ("csv", b"a,a\n1,2\n", "2 columns are named 'a'"),
     ("csv", b"a;b\n1;2\n", "it has 1 column, 'a;b', and a table needs several: give another separator="),
     ("csv", b"a,b\n\xff,2\n", "text_encoding=cp1252"),
     ("csv", "a,b\n1,2\n".encode("utf-16-le"), "NUL byte, .*UTF-16"),

@@ -4,10 +4,8 @@ import json
 import os
 import shlex
 from pathlib import Path
-from typing import Any
 
 import mlflow
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -17,13 +15,12 @@ from fairall.config.schema import Config
 from fairall.config.words import override
 from fairall.display.format import CAUTION
 from fairall.errors import FairAllError
-from fairall.policy import Policy
 from fairall.storage.run_folder import FILES
 from fairall.tracking.fetch import download
 from fairall.tracking.logger import log
 from fairall.tracking.page import DESCRIPTION, NOTE_TAG, VIEW_TAG
 from fairall.tracking.store import LOGIN, connected, experiment_of, page_address
-from tests.conftest import LOANS, Put, refused, run_folder, succeeded
+from tests.conftest import Put, refused, run_folder, succeeded
 from tests.tracking.conftest import RUN, client_of, only_run
 
 
@@ -107,31 +104,6 @@ def test_a_program_that_uses_mlflow_keeps_its_store_and_its_run(
     assert mlflow.get_tracking_uri() == uri
     assert mlflow.get_run(mine.info.run_id).data.metrics == {"mine": 1.0}
     only_run(client_of(unlogged[1].outputs_dir))
-
-
-@pytest.fixture
-def model(outputs: Path) -> Any:
-    """The policy, from the registry."""
-    client_of(outputs)
-    return mlflow.pyfunc.load_model("models:/loans/1")
-
-
-@pytest.fixture
-def people() -> pd.DataFrame:
-    """Raw features and the sensitive attribute."""
-    return pd.read_csv(LOANS).rename(columns={"income": "income (€) %"})
-
-
-def test_the_model_predicts_as_the_policy(model: Any, people: pd.DataFrame, outputs: Path) -> None:
-    signature = model.metadata.signature
-    assert {"age", "purpose", "sex"} <= set(signature.inputs.input_names())
-    assert model.predict(model.input_example, params={"strict": True}).shape == (2, 3)
-    propensity = Policy.load(run_folder(outputs) / "policy").propensity(people)
-    expected = np.vstack([propensity.mean(axis=0), propensity]).T
-    for table in (people, people.astype({"age": "float32"})):
-        predicted = model.predict(table)
-        assert list(predicted) == signature.outputs.input_names() == ["probability", "seed_0", "seed_1"]
-        np.testing.assert_allclose(predicted, expected, atol=1e-6)
 
 
 def test_a_finished_run_is_registered_later_and_once_per_name(outputs: Path) -> None:

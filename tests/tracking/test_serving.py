@@ -19,7 +19,9 @@ from tests.tracking.conftest import RUN, client_of
 pytestmark = pytest.mark.whole
 
 
-def test_served_and_predicted_probabilities_are_those_of_the_policy(outputs: Path, tmp_path: Path) -> None:
+def test_served_and_predicted_probabilities_are_those_of_the_policy(
+    outputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     people = pd.read_csv(outputs.parent / "loans.csv").drop(columns=["repaid", "decision"])
     assert people.isna().any(axis=None)
     propensity = Policy.load(run_folder(outputs) / "policy").propensity(people)
@@ -28,11 +30,15 @@ def test_served_and_predicted_probabilities_are_those_of_the_policy(outputs: Pat
 
     people.to_csv(tmp_path / "people.csv", index=False)
     words = f"-m mlflow models predict -m models:/loans/1 --env-manager local -t csv -i {tmp_path}/people.csv"
+    # MLflow sets the variable only where its address changes.
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", mlflow.get_tracking_uri())
     predicted = json.loads(own_process(*words.split()).stdout)["predictions"]
     np.testing.assert_allclose(pd.DataFrame(predicted), expected, atol=1e-6)
 
     # What `mlflow models serve` makes of a request.
     model = mlflow.pyfunc.load_model("models:/loans/1")
+    assert model.metadata.signature.outputs.input_names() == ["probability", "seed_0", "seed_1"]
+    assert model.predict(model.input_example, params={"strict": True}).shape == (2, 3)
     texts = people.astype(object).where(people.notna(), None).map(lambda value: value and str(value))
 
     def served(table: pd.DataFrame) -> Any:

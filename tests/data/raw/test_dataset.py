@@ -141,23 +141,6 @@ def test_the_two_groups_of_an_attribute_can_be_of_several_words_or_a_stored_pair
     assert np.bincount(women.s + 1).tolist() == [1175, 0, 4997]
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("law dataset.two_groups.race.disadvantaged=[]", "a list of two or more different words"),
-        ("law dataset.two_groups.race.disadvantaged=[White]", "a list of two or more different words"),
-        ("law dataset.two_groups.race.disadvantagd=[Asian]", "a list `advantaged` and a list `disadv"),
-        (
-            "law dataset.groups={race:{advantaged:[White],disadvantaged:[Asian]}}",
-            "a list of two or more different words",
-        ),
-        ("meps dataset.groups=[White]", "a list of two or more different words"),
-    ],
-)
-def test_impossible_groups_are_refused_before_a_file_is_read(words: str, said: str) -> None:
-    assert said in line_of(*words.split(), "dataset.raw_file=nowhere")
-
-
 def test_adult_is_read_from_its_archive_and_both_files_are_verified(raw_data: Path, tmp_path: Path) -> None:
     archive, one_file = tmp_path / "adult.zip", tmp_path / "adult.data"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
@@ -173,11 +156,3 @@ def test_adult_is_read_from_its_archive_and_both_files_are_verified(raw_data: Pa
     assert "adult.test is not the published file" in line_of("adult", words)
     accepted = load_dataset("adult", words, "dataset.members.test=null").table()
     assert len(accepted) == 30162  # people of the training file without missing values
-
-
-def test_law_is_not_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("FAIRALL_DATA", "XDG_CACHE_HOME"):
-        monkeypatch.setenv(name, str(tmp_path))
-    said = line_of("law")
-    assert "law_data.csv: not found in " in said
-    assert "dataset.raw_file=FILE" in said
