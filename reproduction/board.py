@@ -47,6 +47,7 @@ WAYS = (
     "drawn with probability π",
     "cut at one threshold",
     "cut at thresholds with equal acceptance rates",
+    "equal acceptance rates without reading s",
 )
 NOT_MADE, NO_VALUE = "not made", "no seed has a value"
 
@@ -225,7 +226,7 @@ def way_of(planned: Planned) -> str:
     """How a run decides, of `WAYS`."""
     config = planned.config
     if config.fairness.rule.name == "demographic_parity":
-        return WAYS[2]
+        return WAYS[2 + config.fairness.blind]
     return WAYS[planned.model not in DRAWN and config.model.get("decision") != "sample"]
 
 

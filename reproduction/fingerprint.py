@@ -118,7 +118,7 @@ def _of_model(name: str, conf: Path) -> Iterator[tuple[str, Any]]:
     yield f"model/{name}", own
     for other in own.get("defaults", []):
         if isinstance(other, str) and other != "_self_":
-            yield from _of_model(other, conf)
+            yield from _of_model(other.partition("@")[0], conf)
 
 
 def _values(key: str, texts: list[str]) -> set[str]:

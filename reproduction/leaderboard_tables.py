@@ -111,7 +111,8 @@ def alike_table(own: Board) -> PageTable:
     note = (
         "Ranks are of all rows, so that they differ from the standings. Rows that decide alike stand "
         "together. Cut: accepts from the method's threshold on, in place of a draw. + parity: thresholds per "
-        "group with equal acceptance rates of everybody seen, in place of the method's rule. "
+        "group with equal acceptance rates of everybody seen, in place of the method's rule. Blind: equal "
+        "rates, decided on x alone. "
     )
     return replace(table, key="leaderboard_alike", title="Rows that decide alike", note=note + table.note)
 

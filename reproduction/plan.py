@@ -44,8 +44,9 @@ PAPER = {
 EVERY = tuple(itertools.chain(*PAPER.values()))
 SPLITS = ("paper_splits",)  # the paper's methods on other splits of the data
 WORLDS = ("worlds_capacity", "worlds_delay", "worlds_noise", "worlds_shift", "worlds_feedback")
-VARIANTS = {"leaderboard_cut": "cut", "leaderboard_parity": "parity"}  # rows of the board by sweep
-LEADERBOARD = ("leaderboard_paper", "leaderboard_rivals", *VARIANTS)
+# Rows of the board by sweep.
+VARIANTS = {"leaderboard_cut": "cut", "leaderboard_parity": "parity", "leaderboard_blind": "blind"}
+LEADERBOARD = ("leaderboard_methods", *VARIANTS)
 ABLATION_WORLDS = tuple(f"ablation_worlds_{name}" for name in ("latent", "thresholds", "stacked"))
 ABLATION_BIAS = tuple(f"ablation_bias_{name}" for name in ("vae", "net", "mixtures"))
 ABLATION = (
@@ -151,7 +152,7 @@ def row_label(row: str) -> str:
         ('FairLog', 'FairLog, cut', 'FairLog + parity')
     """
     model, _, variant = row.partition(" ")
-    return method_label(model) + {"cut": ", cut", "parity": " + parity"}.get(variant, "")
+    return method_label(model) + {"parity": " + parity", "": ""}.get(variant, f", {variant}")
 
 
 def runs_of(planned: Iterable[Planned]) -> list[Result]:
