@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
-from fairall.display.console import AnyConsole
 from fairall.display.format import number
+from fairall.display.progress import AnyConsole
 from fairall.display.table import PageTable, print_table
 from fairall.errors import FairAllError
 from fairall.evaluate.analyses.choices import CHOICES as THRESHOLDS

@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 from fairall.config.choices import hyperparameters
 from fairall.config.compose import compose_config, places
 from fairall.config.words import refuse_places
-from fairall.display.console import say
+from fairall.display.progress import say
 from fairall.display.table import print_frame
 from fairall.errors import FairAllError
 from fairall.storage.files import write_text

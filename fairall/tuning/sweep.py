@@ -19,8 +19,8 @@ from fairall.config.choices import flattened
 from fairall.config.messages import ending
 from fairall.config.schema import objectives_of
 from fairall.config.words import override
-from fairall.display.console import say
 from fairall.display.format import own_name
+from fairall.display.progress import say
 from fairall.errors import FairAllError
 from fairall.tuning.objectives import DIRECTIONS, directions_of
 from fairall.tuning.study import (

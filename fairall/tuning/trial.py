@@ -11,8 +11,7 @@ from omegaconf import DictConfig
 
 from fairall.config.messages import ending, has_line, message
 from fairall.config.schema import objectives_of
-from fairall.display.console import say
-from fairall.display.progress import Display
+from fairall.display.progress import Display, say
 from fairall.errors import FairAllError
 from fairall.experiment import Job, cache_of, job, run
 from fairall.measuring.selection import latent_selection_metrics
