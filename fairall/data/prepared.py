@@ -165,7 +165,7 @@ class PreparedData:
     @property
     def reader(self) -> PeopleReader:
         """The reader of further people like these."""
-        from fairall.tables.people import LearntFeature, PeopleReader  # which training needs not
+        from fairall.tables.people import LearntFeature, PeopleReader  # training does not need it
 
         ends = torch.stack(torch.aminmax(self.train.merged().x, dim=0)).double().numpy()
         ends = ends * self.scaler.scale + self.scaler.mean

@@ -141,7 +141,7 @@ def joined(state: Any, parts: Sequence[dict[str, Any]], before: Any | None, lear
 def blanked(state: Any, x: Tensor) -> bool:
     """Overwrite people with features x (D,) in the memories of a state by rejected ones of propensity 0.
 
-    Who is known by a hash of these features and any s is no longer.
+    Entries of `Known` by a hash of these features, with any s, are removed.
 
     Returns:
         Whether there were any.

@@ -147,23 +147,24 @@ class Mixture(Refitted):
             self.met = Known(len(self.models) + 2)
         known = _rows(seen, seen.accepted & (seen.weighted(torch.ones_like(seen.s)) > 0))
         own = known.x[:, : len(self.setting.schema)]  # without a latent
-        hashed, *found = np.unique(hashes(own, known.s), return_index=True, return_inverse=True)
-        first, person = map(torch.from_numpy, found)
-        one = torch.ones_like(known.label)
-        n, weight, good = (
-            torch.bincount(person, of, minlength=len(first)).double()
-            for of in (one, known.weighted(one), known.weighted(known.label))
+        hashed, first, person, n = map(
+            torch.from_numpy,
+            np.unique(hashes(own, known.s), return_index=True, return_inverse=True, return_counts=True),
+        )
+        weight, good = (
+            torch.bincount(person, known.weighted(of), minlength=len(n)).double()
+            for of in (torch.ones_like(known.label), known.label)
         )
         effective = weight / (1.0 + (n - 1.0) * self.counts_once / (1.0 + self.worth[e]))
         people = replace(_rows(known, first), label=good / weight, weight=effective)
         models = super().fit(e, people, seed)
         logit = self._by(models, e, people)
-        if len(first) < FEW or (n > 1).any():
-            fold = torch.from_numpy(hashed >> 32) % FOLDS  # lower digits are equal in many people
+        if len(n) < FEW or (n > 1).any():
+            fold = (hashed >> 32) % FOLDS  # lower digits are equal in many people
             for out in (fold == number for number in fold.unique() if (fold != number).any()):
                 others = super().fit(e, _rows(people, ~out), seed)
                 logit[out] = self._by(others, e, _rows(people, out))
-        self.met.add(torch.from_numpy(hashed + e), torch.column_stack([logit, n, people.label]))
+        self.met.add(hashed + e, torch.column_stack([logit, n, people.label]))
         return models
 
     def _by(self, models: list[Any], e: int, people: Decided) -> Tensor:

@@ -70,8 +70,8 @@ class ByGroup(Learner):
         self.bound = bound
         self.n_groups = setting.schema.n_groups
         # From where on p − c is not negative.
-        self.pays = float(logit(setting.cost)) if setting.amounts is None else 0.0
-        threshold = torch.full((n_replicates, self.n_kinds, self.n_groups), self.pays, dtype=torch.float64)
+        pays = float(logit(setting.cost)) if setting.amounts is None else 0.0
+        threshold = torch.full((n_replicates, self.n_kinds, self.n_groups), pays, dtype=torch.float64)
         self.register_buffer("threshold", threshold)
         self.register_buffer("tied_share", torch.ones_like(threshold))
         self.register_buffer("least_rate", threshold[..., 0] * torch.nan)
@@ -130,7 +130,7 @@ class ByGroup(Learner):
             tolerance=self.tolerance * len(group),
         )
         self.least_rate[e, kind] = rates.min()
-        pays = float(logit(min(self.setting.cost + price, 1.0))) if price > 0.0 else self.pays
+        pays = price if self.setting.amounts else float(logit(min(self.setting.cost + price, 1.0)))
         for g, (one, rate) in enumerate(zip(groups, rates, strict=True)):
             place = e, slice(kind, None), g
             self.threshold[place], self.tied_share[place] = one.threshold(rate, pays, price)
@@ -274,7 +274,7 @@ def crossing(quantity: Callable[[float], float], limit: float) -> tuple[float, f
     """Where a quantity that falls with a price passes a limit.
 
     Args:
-        quantity: of a price, within the limit at 1, as the number of people who earn as much is.
+        quantity: of a price, at last within the limit, as the number of people who earn as much is.
         limit: the greatest allowed.
 
     Returns:
@@ -282,13 +282,15 @@ def crossing(quantity: Callable[[float], float], limit: float) -> tuple[float, f
         limit. Both prices are 0 where the quantity is within the limit without a price.
 
     Examples:
-        >>> low, high, share = crossing(lambda price: 3.0 if price < 0.3 else 1.0, limit=2.0)
+        >>> low, high, share = crossing(lambda price: 3.0 if price < 5 else 1.0, limit=2.0)
         >>> round(low, 6), round(high, 6), round(share, 6)
-        (0.3, 0.3, 0.5)
+        (5.0, 5.0, 0.5)
     """
     if quantity(0.0) <= limit:
         return 0.0, 0.0, 1.0
     low, high = 0.0, 1.0
+    while quantity(high) > limit:  # with amounts a person can earn more than 1
+        low, high = high, 2.0 * high
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if quantity(middle) > limit else (low, middle)

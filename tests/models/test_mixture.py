@@ -20,22 +20,16 @@ STREAMS = SeedStreams([0, 1], "any")
 
 def everybody(decided: Decided) -> Decided:
     """The same people, all accepted and with a label of their own that x and s foretell."""
-    draw = torch.Generator().manual_seed(int(1000 * decided.x.abs().sum()))
-    odds = decided.x[..., 0] + 0.5 * decided.s
-    label = (torch.rand(odds.shape, generator=draw) < odds.sigmoid()).float()
+    p = (decided.x[..., 0] + 0.5 * decided.s).sigmoid()
+    label = (torch.rand(p.shape, generator=torch.Generator().manual_seed(0)) < p).float()
     return replace(decided, accepted=torch.ones_like(decided.accepted), label=label)
-
-
-def drawn(population: Decided, n: int, start: int) -> Decided:
-    """People of a population, who may come back, (E, n)."""
-    rows = torch.randint(population.s.shape[1], (2, n), generator=torch.Generator().manual_seed(start))
-    return population.rows(rows)
 
 
 def taught(learner: Any, population: Decided, steps: int = 12, fresh: bool = False) -> Any:
     """The learner after steps on people who come back, each with one label, or a `fresh` one each time."""
     for step in range(steps):
-        one = drawn(population, 100, step)
+        rows = torch.randint(population.s.shape[1], (2, 100), generator=torch.Generator().manual_seed(step))
+        one = population.rows(rows)
         learner.update(replace(one, label=everybody(swayed(100, step)).label) if fresh else one)
     return learner
 
