@@ -33,6 +33,7 @@ from fairall.runtime.randomness import SeedStreams
 
 FOLDS = 4
 FEW = 1500  # people, of whom classifiers that were fitted to them have too extreme estimates
+RARE = 0.01  # share of people who came back, from which on those known need classifiers fitted to others
 # Candidates for a, from labels of a person that say nothing of the next one to such that say nearly all.
 WORTHS = torch.tensor([1e9, 20.0, 2.0, 0.3, 0.02], dtype=torch.float64)
 APART = 1.0  # largest a at which people who come back differ from new ones in what is known of them
@@ -140,8 +141,8 @@ class Mixture(Refitted):
     def fit(self, e: int, seen: Decided, seed: int) -> list[Any]:
         """The classifiers of replicate e, fitted to each person once, who are known from now on.
 
-        Where somebody has come back, or people are few, the log odds of each are of classifiers that were
-        fitted to other people.
+        Where more than 1 % have come back, or people are few, the log odds of each are of classifiers that
+        were fitted to other people.
         """
         if e == 0:
             self.met = Known(len(self.models) + 2)
@@ -159,7 +160,7 @@ class Mixture(Refitted):
         people = replace(_rows(known, first), label=good / weight, weight=effective)
         models = super().fit(e, people, seed)
         logit = self._by(models, e, people)
-        if len(n) < FEW or (n > 1).any():
+        if len(n) < FEW or (n > 1).double().mean() > RARE:
             fold = (hashed >> 32) % FOLDS  # lower digits are equal in many people
             for out in (fold == number for number in fold.unique() if (fold != number).any()):
                 others = super().fit(e, _rows(people, ~out), seed)
