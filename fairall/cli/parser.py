@@ -25,8 +25,10 @@ OF_RUN = """\
 RUN is the folder of a finished run or of its policy, the beginning of a run's id, or an address in MLflow:
 runs:/ID/policy, models:/NAME/VERSION or models:/m-ID. PEOPLE (CSV, Parquet) has a row for each person, with
 features as in the raw data and the sensitive attribute. KEY=VALUE is separator=... or text_encoding=...
-With --explain --draw, --capacity, --equal-rates, --reasons and --wording are not possible. --equal-rates
-accepts from thresholds that give the groups of PEOPLE equal acceptance rates.
+With --explain --draw, --capacity, --refer, --equal-rates, --reasons and --wording are not possible. --refer
+leaves decisions to a person: the 20 (or 5%) nearest to the threshold, those with a probability of 0.4-0.6, or
+conflict:20, whose features count most both for and against them. --equal-rates accepts from thresholds that
+give the groups of PEOPLE equal acceptance rates.
 
 """
 OF_KEYS = """\
@@ -156,6 +158,15 @@ def number_or_share(word: str) -> int | float:
     return share
 
 
+def referral(word: str) -> dict[str, Any]:
+    """Arguments of `decide.refer.Refer`: 20, 5%, 0.4-0.6 or conflict:20; a `type` of argparse."""
+    low, is_band, high = word.partition("-")
+    if is_band:
+        return {"band": (float(low), float(high))}
+    most = word.removeprefix("conflict:")
+    return {"most": number_or_share(most), "by_conflict": most != word}
+
+
 def folder(word: str) -> Path:
     """A folder that exists; a `type` of argparse."""
     if not Path(word).is_dir():
@@ -178,6 +189,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--threshold": {"type": float, "help": "least probability to accept"},
     "--draw": {"type": int, "help": "seed; draw decisions of a run, repeatably"},
     "--capacity": {"type": number_or_share, "help": "most people to accept, as 20 or 20%%"},
+    "--refer": {"type": referral, "help": "leave to a person: 20 or 5%% nearest, 0.4-0.6, conflict:20"},
     "--equal-rates": SWITCH | {"help": "accept groups of this table at equal rates"},
     "--trust": REPEATED | {"help": "module of the method of a policy; repeatable"},
     "--strict": SWITCH | {"help": "refuse values unknown from training"},
@@ -227,6 +239,7 @@ PAIRS = [
     ("--draw", "--explain", False),
     ("--capacity", "--explain", False),
     ("--reasons", "--explain", False),
+    ("--refer", "--explain", False),
     ("--threshold", "--draw", False),
     *(("--equal-rates", other, False) for other in ("--explain", "--draw", "--threshold")),
 ]
@@ -274,6 +287,7 @@ COMMANDS = {
             "--against",
             "-o --out required",
             "--capacity",
+            "--refer",
             "--equal-rates",
             "--reasons",
             "--wording",

@@ -140,6 +140,7 @@ def decide(
     threshold: float | None,
     draw: int | None,
     capacity: int | float | None,
+    refer: dict[str, Any] | None,
     equal_rates: bool,
     most_reasons: int | None,
     wording: str | None,
@@ -155,6 +156,7 @@ def decide(
     from fairall.decide.explain import explain_row, write_explanation
     from fairall.decide.load import find_policy
     from fairall.decide.reasons import read_wording
+    from fairall.decide.refer import Refer
     from fairall.decide.rules import Rule
     from fairall.nn.native import use_threads
 
@@ -164,9 +166,16 @@ def decide(
     if explain is None:
         bound = bound_of_policy(loaded) if equal_rates else None
         rule = Rule(loaded.threshold if threshold is None else threshold, draw, capacity, bound)
-        reasons = read_wording(wording)
         decided = decide(
-            loaded, table, out, rule, which=policy, strict=strict, most_reasons=most_reasons, wording=reasons
+            loaded,
+            table,
+            out,
+            rule,
+            which=policy,
+            strict=strict,
+            most_reasons=most_reasons,
+            wording=read_wording(wording),
+            refer=None if refer is None else Refer(**refer),
         )
         decided.show(name)
         print(f"Decisions: {out}")

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
 
 from fairall.config.compose import PLACES
 from fairall.decide.equal_rates import EqualRates
-from fairall.decide.reasons import reasons
+from fairall.decide.reasons import LEAST, elsewhere, reasons
+from fairall.decide.refer import Refer
 from fairall.decide.rules import Rule
 from fairall.decide.writing import write_rows
-from fairall.display.progress import Display
 from fairall.display.table import print_frame
 from fairall.errors import FairAllError, count
 from fairall.measuring.decisions import free_names, told_of_renamed
@@ -33,13 +32,9 @@ from fairall.tables.files import File
 from fairall.tables.groups import sides
 
 LABEL = "label_probability"
-COLUMNS = ("probability", "spread", LABEL, "decision", "propensity")
-REASONS = "reasons"
 PREFIX = "new_"  # of a column whose name is that of one of the table
 READING = ("separator", "text_encoding")  # keys of dataset=csv
 NO_POINTS = torch.empty(1, 0, 1)  # of a policy of one seed that averages over nothing
-Columns = dict[str, np.ndarray]
-"""Further columns of a table, of shape (N,)."""
 
 
 @dataclass(frozen=True)
@@ -51,30 +46,30 @@ class Tally:
         which: of its seeds, `mean`, `median` or `seed:N`, see `Policy.combined`.
         rule: from probabilities to decisions.
         s: sensitive attribute of the people, shape (N,).
-        columns: values of `COLUMNS`.
-        warnings: about the table.
-        notes: on columns, and on people who were drawn.
+        columns: that were added to the table, by their names without `PREFIX`.
+        warnings: about the table, and a rule that depends on the group.
+        notes: on columns, and on people who were drawn or referred.
     """
 
     policy: Policy
     which: str
     rule: Rule
     s: np.ndarray
-    columns: Columns
+    columns: pd.DataFrame
     warnings: list[str]
     notes: list[str]
 
     def groups(self) -> pd.DataFrame:
-        """Number of people and of the accepted, a row for everybody and for each group."""
-        reader, accepted = self.policy.reader, pd.Series(self.columns["decision"])
-        members = {"all": accepted}
-        members |= {reader.group_name(s): accepted[self.s == s] for s in sides(reader.n_groups)}
-        rows = {name: (len(own), int(own.sum())) for name, own in members.items()}
-        return pd.DataFrame.from_dict(rows, orient="index", columns=["people", "accepted"])
+        """Numbers of people, of the accepted and of the referred, a row for everybody and for each group."""
+        numbers = pd.DataFrame({"people": 1, "accepted": self.columns["decision"].fillna(0).astype(int)})
+        if "referred" in self.columns:
+            numbers["referred"] = self.columns["referred"]
+        reader = self.policy.reader
+        of_groups = {reader.group_name(s): numbers[self.s == s] for s in sides(reader.n_groups)}
+        return pd.DataFrame({name: own.sum() for name, own in {"all": numbers, **of_groups}.items()}).T
 
     def to_plain(self) -> dict[str, Any]:
-        """Everything as JSON allows it."""
-        spread = self.columns["spread"] if len(self.policy.deciding("mean")) > 1 else None
+        """Everything, with NaN where a single seed has no spread."""
         return {
             "method": self.policy.learner.config.name,
             "policy": self.which,
@@ -83,15 +78,15 @@ class Tally:
             "rule": self.rule.told(len(self.s)),
             "fairness": bound_of(self.policy.config.fairness) if self.policy.config else "",
             "groups": self.groups().to_dict("index"),
-            "mean_spread": None if spread is None else float(spread.mean()),
-            "largest_spread": None if spread is None else float(spread.max()),
+            "mean_spread": float(self.columns["spread"].mean()),
+            "largest_spread": float(self.columns["spread"].max()),
             "notes": self.notes,
             "warnings": self.warnings,
         }
 
     def show(self, run: str) -> None:
         """Print everything; `run` names the run of the policy."""
-        plain = self.to_plain()
+        plain, groups = self.to_plain(), self.groups()
         seeds = f" of {count(plain['seeds'], 'seed')}" if self.which in ENSEMBLES else ""
         print(f"Policy: {plain['method']} {run}, {self.which}{seeds}")
         if self.policy.diverged:
@@ -99,10 +94,9 @@ class Tally:
         print(f"Rule: {plain['rule']}")
         if plain["fairness"]:
             print(f"Fairness in training: {plain['fairness']}")
-        groups = self.groups()
-        share = 100 * groups["accepted"] / groups["people"]
-        print_frame(groups.astype(str).assign(share=[f"{one:.1f} %" * (one == one) for one in share]))
-        if plain["mean_spread"] is not None:
+        share = 100 * groups["accepted"] / (groups["people"] - groups.get("referred", 0))
+        print_frame(groups.astype(str).assign(share=share.map("{:.1f} %".format).replace("nan %", "")))
+        if plain["mean_spread"] == plain["mean_spread"]:
             largest = f"at most {plain['largest_spread']:.3f}"
             print(f"Spread over seeds: {plain['mean_spread']:.3f} on average, {largest}")
         for note in self.notes:
@@ -121,6 +115,7 @@ def decide(
     strict: bool = False,
     most_reasons: int | None = None,
     wording: Mapping[str, str] = MappingProxyType({}),
+    refer: Refer | None = None,
 ) -> Tally:
     """Write the table with a decision on each person.
 
@@ -129,13 +124,15 @@ def decide(
     Args:
         policy: of all seeds.
         table: of people.
-        out: file to write, CSV or, by its ending, Parquet: the columns of the table and those of `COLUMNS`,
-            see docs/decide.md.
+        out: file to write, CSV or, by its ending, Parquet: the columns of the table and those of
+            docs/decide.md.
         rule: from probabilities to decisions.
         which: see `Policy.combined`.
         strict: see `Policy.propensity`.
-        most_reasons: largest number of `reasons` for a rejected person, a further column; None for none.
+        most_reasons: largest number of `reasons` for a person who is not accepted, a further column; None for
+            none.
         wording: see `reasons`.
+        refer: who is decided on by a person, of which there is a further column; None for nobody.
 
     Raises:
         FairAllError: if the table cannot be read or holds invalid values, the policy has diverged, or `out`
@@ -146,35 +143,64 @@ def decide(
     # Through a symbolic link, which stays.
     with unnamed(out.resolve()) as file:
         x, s, warnings = policy.read(table.frame, strict=strict)
-        rule.check(len(s))
-        wanted = COLUMNS if most_reasons is None else (*COLUMNS, REASONS)
-        names = free_names(wanted, table.frame.columns, PREFIX)
-        notes = told_of_renamed(names, "new", out.name, table.path.name)
+        n, notes = len(s), list[str]()
+        rule.check(n)
+        of_seeds = policy.encoded_propensity(x, s)
+        probability, label = policy.combined(of_seeds, which), np.full(n, np.nan)
+        if policy.estimates_label:
+            label = policy.combined(policy.encoded_label_probability(x, s), which)
+        referred = np.zeros(n, dtype=bool)
+        if refer is not None:
+            referred = refer.people(policy, x, s, probability, threshold=rule.threshold, by=which)
+            no_place = "" if rule.places is None else "; they take no place"
+            notes.append(f"left to a person, without a decision: {referred.sum()} of {n}, {refer}{no_place}")
+        deciding, by, rest = policy, which, ~referred
+        if rule.bound is None:
+            margin = None
+            if rule.places is not None:
+                margin = policy.combined(policy.encoded_margin(x, s), which, decimals=MARGIN_DECIMALS)
+            unlimited = rule.acceptance(probability)
+            taken, propensity = rule.decisions(probability, margin, referred)
+        else:
+            thresholds = EqualRates(policy, which, rule.bound)
+            unlimited, propensity = np.zeros((2, n))
+            for chances, places in ((unlimited, math.inf), (propensity, rule.n_places(n))):
+                chances[rest] = thresholds.acceptance(label[rest], x[rest], s[rest], places)
+            taken = rule.by_lot(propensity, s.numpy())
+            deciding, by = Policy(thresholds, policy.reader, NO_POINTS), "mean"
+        columns = pd.DataFrame(
+            {
+                "probability": probability,
+                "spread": policy.spread(of_seeds),
+                LABEL: label,
+                "decision": pd.Series(taken, dtype="Int8").mask(referred),
+                "propensity": np.where(referred, np.nan, propensity),
+            }
+        )
+        if refer is not None:
+            columns["referred"] = referred.astype(np.int8)
+        if most_reasons is not None:
+            left = ~taken & rest
+            own, crowded = (x[left], s[left]), unlimited[left] == 1
+            columns["reasons"] = ""
+            columns.loc[left, "reasons"] = reasons(deciding, *own, crowded, most_reasons, wording, by)
+            more = rule.acceptance(elsewhere(deciding, *own, by)) > unlimited[left] + LEAST
+            if more.any():
+                likelier = "" if rule.draw is None else "likelier to be "
+                notes.append(
+                    f"the rule depends on the group: {more.sum()} of {len(more)} rejected people would be "
+                    f"{likelier}accepted in another one, which `reasons` do not say"
+                )
+                warnings.append(
+                    "the group may be no lawful reason to reject a person; a policy learnt with "
+                    "fairness.blind=true decides without it"
+                )
+        names = free_names(columns, table.frame.columns, PREFIX)
+        notes += told_of_renamed(names, "new", out.name, table.path.name)
         if not policy.estimates_label:
             method = policy.learner.config.name
             notes.append(f"model={method} has no estimate of the label: {names[LABEL]!r} is empty")
-        columns = _computed(policy, x, s, rule, which)
-        probability, deciding, by = columns["probability"], policy, which
-        if rule.bound is None:
-            unlimited = rule.acceptance(probability)
-            taken, propensity = rule.decisions(probability, columns.get("margin"))
-        else:
-            thresholds = EqualRates(policy, which, rule.bound)
-            unlimited, propensity = (
-                thresholds.acceptance(columns[LABEL], x, s, places)
-                for places in (math.inf, rule.n_places(len(s)))
-            )
-            taken = rule.by_lot(propensity, s.numpy())
-            deciding, by = Policy(thresholds, policy.reader, NO_POINTS), "mean"
-        columns |= {"decision": taken.astype(np.int8), "propensity": propensity}
-        if most_reasons is not None:
-            left = ~taken
-            columns[REASONS] = np.full(len(left), "", dtype=object)
-            columns[REASONS][left] = reasons(
-                deciding, x[left], s[left], unlimited[left] == 1, most_reasons, wording, by
-            )
-        written = {own: columns[name] for name, own in names.items()}
-        write_rows(table.table, written, file, out.name, table.declared)
+        write_rows(table.table, columns.rename(columns=names), file, out.name, table.declared)
     drawn = np.flatnonzero((propensity > 0.0) & (propensity < 1.0))
     if rule.draw is None and len(drawn):
         notes.append(
@@ -209,20 +235,3 @@ def people_file(path: Path, words: Sequence[str]) -> File:
         raise FairAllError(f"{path}: {wrong}; give the CSV or Parquet file of the people")
     given = keywords([word for word in words if not word.startswith(PLACES)], READING)
     return File(path, Declared.of(missing_by_default=(), **given))
-
-
-def _computed(policy: Policy, x: Tensor, s: Tensor, rule: Rule, which: str) -> Columns:
-    """What the policy says of the people, of shape (N,) each."""
-    with Display().phase("Deciding", 3) as advance:
-        propensity = policy.encoded_propensity(x, s)
-        advance()
-        columns = {"probability": policy.combined(propensity, which), "spread": policy.spread(propensity)}
-        columns[LABEL] = np.full(len(s), np.nan)
-        if policy.estimates_label:
-            columns[LABEL] = policy.combined(policy.encoded_label_probability(x, s), which)
-        advance()
-        if rule.places is not None and rule.bound is None:
-            margin = policy.encoded_margin(x, s)
-            columns["margin"] = policy.combined(margin, which, decimals=MARGIN_DECIMALS)
-        advance()
-    return columns

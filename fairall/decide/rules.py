@@ -43,24 +43,23 @@ class Rule:
         if self.draw is not None:
             object.__setattr__(self, "draw", whole_number("draw", self.draw))
 
-    def _generator(self) -> np.random.Generator:
-        """Source of uniform numbers, of which the n-th belongs to the n-th row of the table."""
-        return np.random.default_rng(self._seed)
-
     @property
-    def _seed(self) -> int:
+    def seed(self) -> int:
+        """Of the random numbers, of which the n-th belongs to the n-th row of the table."""
         return SEED_OF_LOTS if self.draw is None else self.draw
 
     def acceptance(self, probability: np.ndarray) -> np.ndarray:
         """Probability with which each person is accepted where places are not limited, shape (N,).
 
         Args:
-            probability: of acceptance by the policy, shape (N,).
+            probability: of acceptance by the policy, shape (N,), or with `bound` by `EqualRates`.
         """
-        return probability if self.draw is not None else (probability >= self.threshold).astype(float)
+        if self.draw is not None or self.bound is not None:
+            return probability
+        return (probability >= self.threshold).astype(float)
 
     def decisions(
-        self, probability: np.ndarray, margin: np.ndarray | None = None
+        self, probability: np.ndarray, margin: np.ndarray | None = None, referred: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Decide on a table.
 
@@ -70,14 +69,17 @@ class Rule:
         Args:
             probability: of acceptance, shape (N,).
             margin: orders people for few places, shape (N,); by default all are equal in it.
+            referred: who is not accepted, since a person decides, shape (N,), bool; nobody by default.
 
         Returns:
             Who is accepted, bool, and the propensity with which this rule accepts, given all probabilities
             and margins: 0 or 1 where nothing is drawn. Both of shape (N,).
         """
         n, propensity = len(probability), self.acceptance(probability)
+        if referred is not None:
+            propensity = np.where(referred, 0.0, propensity)
         if self.places is None:
-            return self._generator().random(n) < propensity, propensity
+            return np.random.default_rng(self.seed).random(n) < propensity, propensity
         keys = (propensity > 0.0, np.zeros(n) if margin is None else margin, probability)
         rank = ranks(*(torch.from_numpy(np.asarray(key, dtype=float))[None] for key in keys))
         propensity = top(torch.from_numpy(propensity)[None], self.n_places(n), rank)[0].numpy()
@@ -93,7 +95,7 @@ class Rule:
             propensity: shape (N,).
             groups: numbers of the groups, shape (N,), by the last of which people are ordered first.
         """
-        generator = self._generator()
+        generator = np.random.default_rng(self.seed)
         order = np.lexsort((generator.random(len(propensity)), *groups))
         number = np.floor(np.cumsum(propensity[order]) + generator.random())
         accepted = np.zeros(len(propensity), dtype=bool)
@@ -119,7 +121,7 @@ class Rule:
             places = "" if self.places is None else f" and at most {self.n_places(n)} people"
             return (
                 f"accept from thresholds of groups on, chosen in this table for {bound_of(self.bound)}"
-                f"{places}; equal people by lot with seed {self._seed}"
+                f"{places}; equal people by lot with seed {self.seed}"
             )
         if self.draw is None:
             told = f"accept from a probability of {self.threshold:g} on"
@@ -129,5 +131,5 @@ class Rule:
             return told
         return (
             f"{told}; of these at most {self.n_places(n)}, in the order of log odds less the policy's own "
-            f"threshold, equal ones by lot with seed {self._seed}"
+            f"threshold, equal ones by lot with seed {self.seed}"
         )

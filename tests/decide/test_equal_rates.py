@@ -1,5 +1,6 @@
 """`decide --equal-rates` on small tables."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -98,19 +99,22 @@ def test_equal_people_are_drawn_by_lot_and_a_note_counts_them(tmp_path: Path) ->
     )
 
 
-def test_reasons_are_of_the_rule(tmp_path: Path) -> None:
+def test_reasons_are_of_the_rule_and_of_the_rejected_alone(tmp_path: Path) -> None:
     built(tmp_path, "model=greedy", "cost.value=0.45")
-    free, _ = decided(tmp_path, "--reasons", "2")
-    out, _ = decided(tmp_path, "--equal-rates", "--reasons", "2")
-    rejected = out["decision"] == 0
-    assert (out["reasons"] == "")[~rejected].all()
-    # Whoever the policy would accept by its own rule, or who lost the lot, is told of the group's threshold.
-    by_group = rejected & ((free["decision"] == 1) | (out["propensity"] > 0))
-    assert by_group.any()
-    assert (out["reasons"] == "the threshold of the group")[by_group].all()
-    few, _ = decided(tmp_path, "--equal-rates", "--reasons", "2", "--capacity", "10")
-    crowded = (few["decision"] == 0) & (out["propensity"] == 1)
-    assert (few["reasons"] == "the number of places").equals(crowded)
+    for words in ([], ["--capacity", "9"]):
+        out, said = decided(tmp_path, "--equal-rates", "--reasons", "2", "--refer", "7", *words)
+        rejected = out["decision"] == "0"
+        assert (out["reasons"] == "")[~rejected].all()
+        assert (out["decision"] == "").sum() == out["referred"].sum() == 7
+        # Rates are equal among those who are decided on.
+        rates = out[out["referred"] == 0].astype({"propensity": float}).groupby("sex")["propensity"].mean()
+        assert np.ptp(rates) < 1e-9
+        if of_group := re.search(r"depends on the group: (\d+) of (\d+) rejected", said.stdout):
+            assert 0 < int(of_group[1]) < int(of_group[2]) == rejected.sum()
+        assert bool(of_group) == (not words), "with few places only a place was lacking"
+    crowded = out["reasons"] == "the number of places"
+    assert 0 < crowded.sum() < rejected.sum()
+    assert out["decision"].eq("1").sum() == 9
 
 
 @pytest.mark.parametrize(

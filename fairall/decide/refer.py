@@ -1,0 +1,87 @@
+"""People whom a policy refers to a person, who decides on them instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor
+
+from fairall.config.checks import between, number, require
+from fairall.decide.reasons import contributions
+from fairall.models.learner import MARGIN_DECIMALS
+from fairall.policy import DECIMALS, Policy
+from fairall.worlds.capacity import n_places
+
+KEY = "refer"  # in messages
+
+
+@dataclass(frozen=True)
+class Refer:
+    """Who is referred: by default those nearest to the threshold.
+
+    Attributes:
+        most: number of people or share of all, as of `capacity.n_places`; ignored with a band.
+        band: least and greatest probability of acceptance of whoever is referred.
+        by_conflict: whether those are referred whose features count most both for and against them.
+
+    Raises:
+        FairAllError: where `band` is no band of probabilities.
+    """
+
+    most: int | float | None = None
+    band: tuple[float, float] | None = None
+    by_conflict: bool = False
+
+    def __post_init__(self) -> None:
+        if self.band is not None:
+            low, high = (number(KEY, probability, between(0, 1)) for probability in self.band)
+            require(low <= high, KEY, f"{low:g}-{high:g}", "a band from the smaller probability on")
+
+    def people(
+        self,
+        policy: Policy,
+        x: Tensor,
+        s: Tensor,
+        probability: np.ndarray,
+        *,
+        threshold: float | None = None,
+        by: str = "mean",
+    ) -> np.ndarray:
+        """Who of N people is referred, bool, shape (N,).
+
+        Nearest are those whose probability is nearest to the threshold, of equal ones those whose margin is
+        nearest to 0. In conflict are those of whom the smaller one of two sums is largest, that of the
+        positive contributions and that of the negative ones. Lots among equal people are always the same.
+
+        Args:
+            policy: that decides on the others.
+            x: people as of `Policy.encoded`, shape (N, D).
+            s: likewise, shape (N,).
+            probability: of acceptance by `policy`, shape (N,).
+            threshold: of decisions that are not drawn; `Policy.threshold` by default.
+            by: see `Policy.combined`.
+
+        Raises:
+            FairAllError: where `most` is no number or share of N people.
+        """
+        if self.band is not None:
+            return (probability >= self.band[0]) & (probability <= self.band[1])
+        most, referred = n_places(self.most, len(s), KEY), np.zeros(len(s), dtype=bool)
+        if self.by_conflict:
+            effect = contributions(policy, x, s, by)
+            both = np.minimum(effect.clip(min=0.0).sum(axis=1), -effect.clip(max=0.0).sum(axis=1))
+            keys = [-both.round(DECIMALS)]
+        else:
+            margin = policy.combined(policy.encoded_margin(x, s), by, decimals=MARGIN_DECIMALS)
+            least = policy.threshold if threshold is None else threshold
+            keys = [np.abs(margin), np.abs(probability - least).round(DECIMALS)]
+        lots = np.random.default_rng(0).random(len(s))
+        referred[np.lexsort((lots, *keys))[:most]] = True
+        return referred
+
+    def __str__(self) -> str:
+        if self.band is not None:
+            return "with a probability from {:g} to {:g}".format(*self.band)
+        by = "whose features count most both for and against them"
+        return by if self.by_conflict else "nearest to the threshold"
