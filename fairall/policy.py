@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,18 +14,18 @@ import numpy as np
 import pandas as pd
 import torch
 from omegaconf import OmegaConf
-from safetensors import SafetensorError
 from safetensors.torch import load as deserialised
 from safetensors.torch import save as serialised
 from scipy.special import expit
 from torch import Tensor
 
 import fairall
+from fairall.config.checks import require
 from fairall.config.compose import checked_node, require_trusted
 from fairall.config.schema import Config, FairnessRule
 from fairall.data.features import Schema
 from fairall.data.prepared import PreparedData, Scaler
-from fairall.errors import FairAllError
+from fairall.errors import FairAllError, one_line
 from fairall.models.estimators import Fitted
 from fairall.models.learner import Learner, Setting
 from fairall.nn.stacked import in_chunks
@@ -33,15 +33,12 @@ from fairall.runtime.randomness import FixedSamples, SeedStreams
 from fairall.runtime.reading import read_bytes
 from fairall.storage.files import atomic, damaged, write_sums, write_text
 from fairall.storage.stored import of_plain, read_json, read_stored
-from fairall.tables.cells import shown
 from fairall.tables.people import PeopleReader
 
 FORMAT = 10  # of the folder; increased when older folders would be read wrongly
 CONFIG, FEATURES, WEIGHTS, SUMS = "config.yaml", "features.json", "weights.safetensors", "SUMS"
-EXTRA = "_extra_state"  # end of the names of archives of estimators
 LEARNER, POINTS_NAME = "learner.", "points"  # names of tensors: a prefix of those of the state, and one
 SAMPLES_AT_ONCE = 300_000  # of all replicates, since a layer of a net keeps a value per unit and sample
-MOST_SHOWN = 500  # characters of a message about them
 DECIMALS = 6  # of combined probabilities: beyond them is rounding of float32, which depends on other rows
 ENSEMBLES = ("mean", "median")  # over seeds
 ONE_SEED = "seed:"  # before its number
@@ -111,26 +108,26 @@ class Policy:
                 another version of this package saved it, or the method's module may not or cannot be
                 imported.
         """
+        from fairall.nn.bounded import Bounded  # a policy that is saved needs it not
+
         folder = Path(folder)
-        reader = load_reader(folder)
-        stored = read_stored(folder / CONFIG)
-        try:
+        reader, stored = load_reader(folder), read_stored(folder / CONFIG)
+        with one_line(f"{folder}: cannot be loaded; run it anew"):
             require_trusted(stored.model, "model", modules)
             config = replace(stored, model=checked_node({"model": stored.model}, "model"))
-        except FairAllError as error:
-            raise FairAllError(f"{folder / CONFIG}: {shown(str(error), MOST_SHOWN)}") from error
-        learner_tensors, points = _tensors(folder / WEIGHTS, config.seeds)
-        learner = _built(config, reader, learner_tensors, folder)
-        fits = _kinds(learner.state_dict()) == _kinds(learner_tensors)
-        if fits:
-            learner.load_state_dict(learner_tensors)
+            tensors = deserialised(read_bytes(folder / WEIGHTS))
+            points = tensors.pop(POINTS_NAME)
+            require(len(points) == config.seeds, "seeds", config.seeds, f"as in {WEIGHTS}, {len(points)}")
+            with Bounded(sum(one.numel() for one in tensors.values()), len(tensors)):
+                learner = learner_of(config, Setting.of(schema_of(reader), config))
+            learner.load_state_dict({name.removeprefix(LEARNER): one for name, one in tensors.items()})
             for part in learner.modules():
                 if isinstance(part, Fitted):
                     part.trusted = set(modules)
                     part.read()
-            fits = points.shape[1] == _points_of(learner).shape[1]
-        if not fits:
-            raise FairAllError(f"{folder / WEIGHTS} does not fit {config.model._target_}: run it anew")
+            fitting = _points_of(learner)[..., :1]
+            if points.dtype != fitting.dtype or points[..., :1].shape != fitting.shape:
+                raise ValueError(f"{WEIGHTS} has points of another size")
         return cls(learner, reader, points, stored, tuple(modules))
 
     def propensity(self, people: pd.DataFrame, *, strict: bool = False) -> np.ndarray:
@@ -196,15 +193,15 @@ class Policy:
         self, compute: Callable[[Tensor, Tensor, SeedStreams], Tensor], x: Tensor, s: Tensor
     ) -> np.ndarray:
         """Values (E, N) of encoded people by every seed's policy."""
-        seeds = self.seeds
-        streams = FixedSamples(seeds, self.points)
-        _, size, n_points = self.points.shape
-        per_person = 2 * n_points if size else 0  # for each of two ũ
-        rows = max(1, SAMPLES_AT_ONCE // (len(seeds) * per_person)) if per_person else None
-        stacked = x.expand(len(seeds), -1, -1), s.expand(len(seeds), -1)
+        n_seeds, size, n_points = self.points.shape
+        # For each of two ũ; a method without points computes on everybody at once.
+        rows = max(1, SAMPLES_AT_ONCE // (n_seeds * 2 * n_points)) if size else None
+        streams, stacked = (
+            FixedSamples(self.seeds, self.points),
+            (x.expand(n_seeds, -1, -1), s.expand(n_seeds, -1)),
+        )
         with torch.no_grad():
-            values = in_chunks(lambda x, s: compute(x, s, streams), *stacked, rows=rows)
-        return values.numpy()
+            return in_chunks(lambda x, s: compute(x, s, streams), *stacked, rows=rows).numpy()
 
     def decision_proba(
         self, people: pd.DataFrame, *, policy: str = "mean", strict: bool = False
@@ -213,8 +210,7 @@ class Policy:
 
         Arguments and errors as for `propensity` and `combined`.
         """
-        accepted = self.combined(self.propensity(people, strict=strict), policy)
-        return np.stack([1.0 - accepted, accepted], axis=1)
+        return self._both(self.propensity(people, strict=strict), policy)
 
     def decide(self, people: pd.DataFrame, *, policy: str = "mean", strict: bool = False) -> np.ndarray:
         """Decisions, shape (N,): 1 where the probability of acceptance is at least `threshold`, else 0.
@@ -231,8 +227,10 @@ class Policy:
 
         Arguments and errors as for `propensity`, `encoded_label_probability` and `combined`.
         """
-        positive = self.encoded_label_probability(*self.encoded(people, strict=strict))
-        positive = self.combined(positive, policy)
+        return self._both(self.encoded_label_probability(*self.encoded(people, strict=strict)), policy)
+
+    def _both(self, values: np.ndarray, policy: str) -> np.ndarray:
+        positive = self.combined(values, policy)
         return np.stack([1.0 - positive, positive], axis=1)
 
     def predict(self, people: pd.DataFrame, *, policy: str = "mean", strict: bool = False) -> np.ndarray:
@@ -269,7 +267,7 @@ class Policy:
         for weights in self.learner.parameters():
             if weights.shape[:1] == sound.shape:
                 sound &= torch.isfinite(weights).reshape(len(sound), -1).all(dim=1).numpy()
-        return [seed for seed, is_sound in zip(self.seeds, sound, strict=True) if not is_sound]
+        return np.array(self.seeds)[~sound].tolist()
 
     def combined(self, values: np.ndarray, policy: str = "mean", *, decimals: int = DECIMALS) -> np.ndarray:
         """What one policy made of those of all seeds says of people.
@@ -294,26 +292,18 @@ class Policy:
 
     def spread(self, propensity: np.ndarray) -> np.ndarray:
         """Standard deviation over the seeds that have not diverged, shape (N,); NaN for a single seed."""
-        sound = propensity[self.deciding("mean")].astype(float)
-        if len(sound) < 2:
-            return np.full(sound.shape[1], np.nan)
-        return sound.std(axis=0, ddof=1).round(DECIMALS)
+        sound = pd.DataFrame(propensity[self.deciding("mean")], dtype=float)
+        return sound.std().round(DECIMALS).to_numpy()
 
     def deciding(self, policy: str) -> list[int]:
         """Positions of the seeds that `policy` consists of; arguments and errors as for `combined`."""
-        if policy in ENSEMBLES:
-            sound = [k for k, seed in enumerate(self.seeds) if seed not in self.diverged]
-            if not sound:
-                raise FairAllError("the policies of all seeds have diverged: none is left to decide")
-            return sound
-        number = policy.removeprefix(ONE_SEED)
-        if number == policy or not number.isdecimal():
-            raise FairAllError(f"policy {policy}: no such policy; there are mean, median and seed:NUMBER")
-        if int(number) not in self.seeds:
-            raise FairAllError(f"policy {policy}: no such seed; there are {', '.join(map(str, self.seeds))}")
-        if int(number) in self.diverged:
-            raise FairAllError(f"policy {policy} has diverged: choose another, or the mean of the others")
-        return [self.seeds.index(int(number))]
+        sound = {f"{ONE_SEED}{seed}": k for k, seed in enumerate(self.seeds) if seed not in self.diverged}
+        if policy in ENSEMBLES and sound:
+            return [*sound.values()]
+        if policy not in sound:
+            known = f"mean and median of {', '.join(sound) or 'none'}"
+            raise FairAllError(f"policy {policy}: no such policy, or it has diverged; there are {known}")
+        return [sound[policy]]
 
 
 def learner_of(config: Config, setting: Setting, share: float = 1.0) -> Learner:
@@ -347,17 +337,20 @@ def _points_of(learner: Learner) -> Tensor:
 
 def load_reader(folder: Path) -> PeopleReader:
     """The `Policy.reader` of a saved policy, without its learner; raises as `Policy.load`."""
-    _refuse_damaged(folder)
-    path = folder / FEATURES
-    plain = read_json(path, dict[str, Any])
-    if plain.get("format") != FORMAT:
-        by = f"{shown(str(plain.get('fairall')))}; this is {fairall.__version__}"
-        raise FairAllError(f"{folder} was saved by another version of fairall ({by}); run it anew")
-    try:
+    if not (folder / SUMS).exists() and not (folder / CONFIG).exists():
+        hint = f"; did you mean {folder / 'policy'}?" if (folder / "policy").is_dir() else ""
+        raise FairAllError(f"{folder} is not a policy: {folder / CONFIG} is missing{hint}")
+    for name in damaged(folder / SUMS, among=(CONFIG, FEATURES, WEIGHTS)):
+        raise FairAllError(
+            f"{folder / name} is missing, damaged, edited, or of another version of fairall; run it anew"
+        )
+    with one_line(f"{folder / FEATURES}: cannot be read; run it anew"):
+        plain = read_json(folder / FEATURES, dict[str, Any])
+        if plain.get("format") != FORMAT:
+            version = f"{plain.get('fairall')}; this is {fairall.__version__}"
+            raise FairAllError(f"it was saved by another version of fairall ({version})")
         reader = of_plain(PeopleReader, plain)
         schema_of(reader)
-    except (ValueError, FairAllError) as error:
-        raise FairAllError(f"{path}: {shown(str(error), MOST_SHOWN)}") from error
     return reader
 
 
@@ -370,56 +363,3 @@ def schema_of(reader: PeopleReader) -> Schema:
         n_groups=reader.n_groups,
         crossed=reader.sensitive.crossed if reader.sensitive else (),
     )
-
-
-def _tensors(path: Path, n_seeds: int) -> tuple[dict[str, Tensor], Tensor]:
-    """State of the learner and points of a policy of `n_seeds` seeds; raises as `Policy.load`."""
-    try:
-        stored = deserialised(read_bytes(path))
-    except SafetensorError as error:
-        reason = shown(str(error), MOST_SHOWN)
-        raise FairAllError(f"{path}: cannot be read ({reason}); run it anew") from error
-    points = stored.pop(POINTS_NAME, torch.empty(0))
-    if points.ndim != 3 or points.dtype != torch.float32 or not points.shape[2]:
-        raise FairAllError(f"{path} does not hold the weights and points of a policy: run it anew")
-    state = {name.removeprefix(LEARNER): tensor for name, tensor in stored.items()}
-    if len(points) != n_seeds:
-        raise FairAllError(f"{path} holds {len(points)} seeds, and {CONFIG} says seeds={n_seeds}")
-    return state, points
-
-
-def _built(config: Config, reader: PeopleReader, tensors: dict[str, Tensor], folder: Path) -> Learner:
-    """The untrained learner of a configuration, which may need room in proportion to its saved `tensors`."""
-    from fairall.nn.bounded import Bounded, TooLargeError  # a policy that is saved needs it not
-
-    target = config.model._target_
-    try:
-        with Bounded(sum(one.numel() for one in tensors.values()), len(tensors)):
-            return learner_of(config, Setting.of(schema_of(reader), config))
-    except FairAllError as error:
-        raise FairAllError(f"{folder}: {shown(str(error), MOST_SHOWN)}") from error
-    except TooLargeError as error:
-        raise FairAllError(
-            f"{folder / CONFIG} describes larger nets than {WEIGHTS} holds: run it anew"
-        ) from error
-    except Exception as error:  # a class of the user's may raise anything
-        reason = shown(f"{type(error).__name__}: {error}", MOST_SHOWN)
-        raise FairAllError(f"{folder / CONFIG}: {target} cannot be made from it ({reason})") from error
-
-
-def _kinds(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Shapes and types of the tensors of a state by name, None for anything else; archives have any size."""
-    kinds = {name: (one.shape, one.dtype) if isinstance(one, Tensor) else None for name, one in state.items()}
-    return kinds | {name: state[name].dtype for name in state if name.endswith(EXTRA)}
-
-
-def _refuse_damaged(folder: Path) -> None:
-    """Raise FairAllError unless `folder` holds an unchanged policy."""
-    if not (folder / SUMS).exists() and not (folder / CONFIG).exists():
-        within = folder / "policy"
-        hint = f"; did you mean {within}?" if within.is_dir() else ""
-        raise FairAllError(f"{folder} is not a policy: {folder / CONFIG} is missing{hint}")
-    for name in damaged(folder / SUMS, among=(CONFIG, FEATURES, WEIGHTS)):
-        path = folder / name
-        wrong = "damaged, edited" if path.exists() else "missing"
-        raise FairAllError(f"{path} is {wrong}, or of another version of fairall; run it anew")

@@ -25,10 +25,10 @@ OF_RUN = """\
 RUN is the folder of a finished run or of its policy, the beginning of a run's id, or an address in MLflow:
 runs:/ID/policy, models:/NAME/VERSION or models:/m-ID. PEOPLE (CSV, Parquet) has a row for each person, with
 features as in the raw data and the sensitive attribute. KEY=VALUE is separator=... or text_encoding=...
-With --explain --draw, --capacity, --refer, --equal-rates, --reasons and --wording are not possible. --refer
-leaves decisions to a person: the 20 (or 5%) nearest to the threshold, those with a probability of 0.4-0.6, or
-conflict:20, whose features count most both for and against them. --equal-rates accepts from thresholds that
-give the groups of PEOPLE equal acceptance rates.
+With --explain only --policy and --strict are possible. --refer leaves decisions to a person: the 20 (or 5%)
+nearest to the threshold, those with a probability of 0.4-0.6, or conflict:20, whose features count most both
+for and against them. --equal-rates accepts from thresholds that give the groups of PEOPLE equal acceptance
+rates.
 
 """
 OF_KEYS = """\
@@ -194,7 +194,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--trust": REPEATED | {"help": "module of the method of a policy; repeatable"},
     "--strict": SWITCH | {"help": "refuse values unknown from training"},
     "--explain": {"type": whole_number, "help": "explain the decision on this row, from 1"},
-    "--against": {"type": Path, "help": "file of people to compare with, for --explain"},
     "--policy judged": REPEATED | {"help": "RUN, ADDRESS, COLUMN, or decision: those taken"},
     "--proba": REPEATED | {"choices": ("decision", "label"), "help": "what probabilities of --policy are of"},
     "--groups": {
@@ -235,11 +234,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
 PAIRS = [
     ("--wording", "--reasons", True),
     ("--gap", "--monitor", True),
-    ("--against", "--explain", True),
     ("--draw", "--explain", False),
     ("--capacity", "--explain", False),
     ("--reasons", "--explain", False),
     ("--refer", "--explain", False),
+    ("--threshold", "--explain", False),
     ("--threshold", "--draw", False),
     *(("--equal-rates", other, False) for other in ("--explain", "--draw", "--threshold")),
 ]
@@ -284,7 +283,6 @@ COMMANDS = {
             "--draw",
             "--strict",
             "--explain",
-            "--against",
             "-o --out required",
             "--capacity",
             "--refer",

@@ -146,14 +146,14 @@ def decide(
     wording: str | None,
     strict: bool,
     explain: int | None,
-    against: Path | None,
     **_: Any,
 ) -> Plain:
     """Decide on the people of a table, or explain the decision on one of them."""
     from fairall.config.compose import places
     from fairall.decide.deciding import decide, people_file
     from fairall.decide.equal_rates import bound_of_policy
-    from fairall.decide.explain import explain_row, write_explanation
+    from fairall.decide.explain import explain as explained
+    from fairall.decide.explain import write_explanation
     from fairall.decide.load import find_policy
     from fairall.decide.reasons import read_wording
     from fairall.decide.refer import Refer
@@ -179,16 +179,13 @@ def decide(
         )
         decided.show(name)
         print(f"Decisions: {out}")
-        return {"run": name, **decided.to_plain(), "decisions": str(out)}
-    explanation, warnings = explain_row(
-        loaded, table, explain, against=against, by=policy, threshold=threshold, strict=strict
-    )
+        groups = decided.groups.to_dict("index")
+        return {"run": name, **decided.about, "groups": groups, "decisions": str(out)}
+    explanation = explained(loaded, table.frame, explain - 1, by=policy, strict=strict)
     write_explanation(explanation, out)
-    for warning in warnings:
-        print(f"Warning: {warning}")
     explanation.show()
     print(f"Explanation: {out}")
-    return {"run": name, **explanation.to_plain(), "warnings": warnings, "explanation": str(out)}
+    return {"run": name, **explanation.to_plain(), "explanation": str(out)}
 
 
 def evaluate(

@@ -23,8 +23,7 @@ from fairall.display.table import print_frame
 from fairall.errors import FairAllError, count
 from fairall.measuring.decisions import free_names, told_of_renamed
 from fairall.models.learner import MARGIN_DECIMALS
-from fairall.policy import ENSEMBLES, Policy
-from fairall.results.result import bound_of
+from fairall.policy import Policy
 from fairall.runtime.reading import why_no_file
 from fairall.storage.files import unnamed
 from fairall.tables.declared import Declared, keywords
@@ -42,67 +41,28 @@ class Tally:
     """What was decided.
 
     Attributes:
-        policy: makes the decisions.
-        which: of its seeds, `mean`, `median` or `seed:N`, see `Policy.combined`.
-        rule: from probabilities to decisions.
-        s: sensitive attribute of the people, shape (N,).
         columns: that were added to the table, by their names without `PREFIX`.
-        warnings: about the table, and a rule that depends on the group.
-        notes: on columns, and on people who were drawn or referred.
+        groups: numbers of people, of the accepted and of the referred, and the share of the accepted among
+            those decided on, a row for everybody and for each group.
+        about: `method`, `policy`, number of `seeds`, `diverged_seeds`, `rule`, and sentences: `notes` on
+            columns and on people, `warnings` about the table, and of a rule that depends on the group.
     """
 
-    policy: Policy
-    which: str
-    rule: Rule
-    s: np.ndarray
     columns: pd.DataFrame
-    warnings: list[str]
-    notes: list[str]
-
-    def groups(self) -> pd.DataFrame:
-        """Numbers of people, of the accepted and of the referred, a row for everybody and for each group."""
-        numbers = pd.DataFrame({"people": 1, "accepted": self.columns["decision"].fillna(0).astype(int)})
-        if "referred" in self.columns:
-            numbers["referred"] = self.columns["referred"]
-        reader = self.policy.reader
-        of_groups = {reader.group_name(s): numbers[self.s == s] for s in sides(reader.n_groups)}
-        return pd.DataFrame({name: own.sum() for name, own in {"all": numbers, **of_groups}.items()}).T
-
-    def to_plain(self) -> dict[str, Any]:
-        """Everything, with NaN where a single seed has no spread."""
-        return {
-            "method": self.policy.learner.config.name,
-            "policy": self.which,
-            "seeds": len(self.policy.deciding(self.which)),
-            "diverged_seeds": self.policy.diverged,
-            "rule": self.rule.told(len(self.s)),
-            "fairness": bound_of(self.policy.config.fairness) if self.policy.config else "",
-            "groups": self.groups().to_dict("index"),
-            "mean_spread": float(self.columns["spread"].mean()),
-            "largest_spread": float(self.columns["spread"].max()),
-            "notes": self.notes,
-            "warnings": self.warnings,
-        }
+    groups: pd.DataFrame
+    about: dict[str, Any]
 
     def show(self, run: str) -> None:
         """Print everything; `run` names the run of the policy."""
-        plain, groups = self.to_plain(), self.groups()
-        seeds = f" of {count(plain['seeds'], 'seed')}" if self.which in ENSEMBLES else ""
-        print(f"Policy: {plain['method']} {run}, {self.which}{seeds}")
-        if self.policy.diverged:
-            print(f"Left out, since they have diverged: seeds {', '.join(map(str, self.policy.diverged))}")
-        print(f"Rule: {plain['rule']}")
-        if plain["fairness"]:
-            print(f"Fairness in training: {plain['fairness']}")
-        share = 100 * groups["accepted"] / (groups["people"] - groups.get("referred", 0))
-        print_frame(groups.astype(str).assign(share=share.map("{:.1f} %".format).replace("nan %", "")))
-        if plain["mean_spread"] == plain["mean_spread"]:
-            largest = f"at most {plain['largest_spread']:.3f}"
-            print(f"Spread over seeds: {plain['mean_spread']:.3f} on average, {largest}")
-        for note in self.notes:
-            print(f"Note: {note}")
-        for warning in self.warnings:
-            print(f"Warning: {warning}")
+        seeds = count(self.about["seeds"], "seed")
+        print("Policy: {method} {run}, {policy} of {of}".format(**self.about, run=run, of=seeds))
+        print(f"Rule: {self.about['rule']}")
+        share = (100 * self.groups["share"]).map("{:.1f} %".format).replace("nan %", "")
+        referred = self.groups["referred"].astype(str).replace("0", "")
+        print_frame(self.groups.assign(referred=referred, share=share))
+        for kind in ("note", "warning"):
+            for line in self.about[f"{kind}s"]:
+                print(f"{kind.capitalize()}: {line}")
 
 
 def decide(
@@ -138,7 +98,7 @@ def decide(
         FairAllError: if the table cannot be read or holds invalid values, the policy has diverged, or `out`
             is the table itself or cannot be a file.
     """
-    policy.deciding(which)
+    seeds, reader = policy.deciding(which), policy.reader
     require_place(out, table.path)
     # Through a symbolic link, which stays.
     with unnamed(out.resolve()) as file:
@@ -149,6 +109,10 @@ def decide(
         probability, label = policy.combined(of_seeds, which), np.full(n, np.nan)
         if policy.estimates_label:
             label = policy.combined(policy.encoded_label_probability(x, s), which)
+        else:
+            notes.append(f"model={policy.learner.config.name} has no estimate of the label: {LABEL} is empty")
+        if policy.diverged:
+            notes.append(f"left out, since they have diverged: seeds {', '.join(map(str, policy.diverged))}")
         referred = np.zeros(n, dtype=bool)
         if refer is not None:
             referred = refer.people(policy, x, s, probability, threshold=rule.threshold, by=which)
@@ -156,10 +120,9 @@ def decide(
             notes.append(f"left to a person, without a decision: {referred.sum()} of {n}, {refer}{no_place}")
         deciding, by, rest = policy, which, ~referred
         if rule.bound is None:
-            margin = None
+            unlimited, margin = rule.acceptance(probability), None
             if rule.places is not None:
                 margin = policy.combined(policy.encoded_margin(x, s), which, decimals=MARGIN_DECIMALS)
-            unlimited = rule.acceptance(probability)
             taken, propensity = rule.decisions(probability, margin, referred)
         else:
             thresholds = EqualRates(policy, which, rule.bound)
@@ -167,24 +130,26 @@ def decide(
             for chances, places in ((unlimited, math.inf), (propensity, rule.n_places(n))):
                 chances[rest] = thresholds.acceptance(label[rest], x[rest], s[rest], places)
             taken = rule.by_lot(propensity, s.numpy())
-            deciding, by = Policy(thresholds, policy.reader, NO_POINTS), "mean"
-        columns = pd.DataFrame(
-            {
-                "probability": probability,
-                "spread": policy.spread(of_seeds),
-                LABEL: label,
-                "decision": pd.Series(taken, dtype="Int8").mask(referred),
-                "propensity": np.where(referred, np.nan, propensity),
-            }
-        )
+            deciding, by = Policy(thresholds, reader, NO_POINTS), "mean"
+        drawn = np.flatnonzero((propensity > 0.0) & (propensity < 1.0))
+        if rule.draw is None and len(drawn):
+            notes.append(
+                f"drawn by lot for the last places: {count(len(drawn), 'person', 'people')}, of whom "
+                f"{taken[drawn].sum()} accepted; `propensity` is the chance of each"
+            )
+        columns = pd.DataFrame({"probability": probability, "spread": policy.spread(of_seeds), LABEL: label})
+        columns["decision"] = pd.Series(taken, dtype="Int8").mask(referred)
+        columns["propensity"] = np.where(referred, np.nan, propensity)
         if refer is not None:
             columns["referred"] = referred.astype(np.int8)
+        left = ~taken & rest
         if most_reasons is not None:
-            left = ~taken & rest
-            own, crowded = (x[left], s[left]), unlimited[left] == 1
             columns["reasons"] = ""
-            columns.loc[left, "reasons"] = reasons(deciding, *own, crowded, most_reasons, wording, by)
-            more = rule.acceptance(elsewhere(deciding, *own, by)) > unlimited[left] + LEAST
+        if most_reasons is not None and left.any():
+            people, crowded = (x[left], s[left]), unlimited[left] == 1
+            columns["reasons"] = ""
+            columns.loc[left, "reasons"] = reasons(deciding, *people, crowded, most_reasons, wording, by)
+            more = rule.acceptance(elsewhere(deciding, *people, by)) > unlimited[left] + LEAST
             if more.any():
                 likelier = "" if rule.draw is None else "likelier to be "
                 notes.append(
@@ -197,28 +162,24 @@ def decide(
                 )
         names = free_names(columns, table.frame.columns, PREFIX)
         notes += told_of_renamed(names, "new", out.name, table.path.name)
-        if not policy.estimates_label:
-            method = policy.learner.config.name
-            notes.append(f"model={method} has no estimate of the label: {names[LABEL]!r} is empty")
         write_rows(table.table, columns.rename(columns=names), file, out.name, table.declared)
-    drawn = np.flatnonzero((propensity > 0.0) & (propensity < 1.0))
-    if rule.draw is None and len(drawn):
-        notes.append(
-            f"drawn by lot for the last places: {count(len(drawn), 'person', 'people')}, of whom "
-            f"{taken[drawn].sum()} accepted; `propensity` is the chance of each"
-        )
-    return Tally(policy, which, rule, s.numpy(), columns, warnings, notes)
+    numbers = pd.DataFrame({"people": 1, "accepted": taken, "referred": referred}).astype(int)
+    members = pd.Series(s.numpy()).map({side: reader.group_name(side) for side in sides(reader.n_groups)})
+    groups = pd.concat([numbers, numbers]).groupby(["all"] * n + members.tolist(), sort=False).sum()
+    groups["share"] = groups["accepted"] / (groups["people"] - groups["referred"])
+    about = {"method": policy.learner.config.name, "policy": which, "seeds": len(seeds)}
+    about |= {"diverged_seeds": policy.diverged, "rule": rule.told(n)}
+    return Tally(columns, groups, about | {"notes": notes, "warnings": warnings})
 
 
 def require_place(out: Path, *read: Path) -> None:
     """Raise FairAllError where decisions cannot be written to `out`, or it is one of the files `read`."""
-    wrong = why_no_file(out) if out.exists() else None
     if not out.parent.is_dir():
         raise FairAllError(f"-o {out}: there is no folder {out.parent}")
-    if wrong:
-        raise FairAllError(f"-o {out}: {wrong}; give the file to write")
-    if out.exists() and any(path.exists() and out.samefile(path) for path in read):
-        raise FairAllError(f"-o {out}: is read by this command; give another file")
+    if out.exists():
+        is_read = any(path.exists() and out.samefile(path) for path in read)
+        if wrong := why_no_file(out) or "is read by this command" * is_read:
+            raise FairAllError(f"-o {out}: {wrong}; give another file to write")
 
 
 def people_file(path: Path, words: Sequence[str]) -> File:

@@ -57,12 +57,9 @@ class EqualRates(ByGroup, FixedPolicy):
         Raises:
             FairAllError: where a group has nobody.
         """
-        for side in sides(self.n_groups):
-            if not (s == side).any():
-                raise FairAllError(
-                    f"--equal-rates: the table has nobody with {self.policy.reader.group_name(side)}; "
-                    "leave it out"
-                )
+        for side in {*sides(self.n_groups)} - {*s.tolist()}:
+            nobody = self.policy.reader.group_name(side)
+            raise FairAllError(f"--equal-rates: the table has nobody with {nobody}; leave it out")
         self.share = places / len(s)
         log_odds, x, s = torch.from_numpy(p)[None].logit(eps=LEAST), x[None], s[None]
         self.choose(self.columns(log_odds, x), s)

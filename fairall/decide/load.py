@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from fairall.config.schema import Config
 from fairall.errors import FairAllError
-from fairall.policy import FEATURES, SUMS, WEIGHTS, Policy
+from fairall.policy import SUMS, Policy
 from fairall.results.runs import load_result, run_folder
 
 IN_MLFLOW = ("runs:/", "models:/")
@@ -50,9 +50,8 @@ def find_policy(run: str, config: Config, modules: Collection[str] = ()) -> tupl
 
 def saved_in(path: Path, modules: Collection[str] = ()) -> tuple[Policy, str]:
     """The policy in the folder of a run or of its policy, and a name of the run; raises as `load_policy`."""
-    if any((path / name).exists() for name in (SUMS, FEATURES, WEIGHTS)):
-        return Policy.load(path, modules=modules), path.parent.name if path.name == "policy" else path.name
-    return Policy.load(load_result(path).path / "policy", modules=modules), path.name
+    folder = path if (path / SUMS).exists() else load_result(path).path / "policy"
+    return Policy.load(folder, modules=modules), (folder.parent if folder.name == "policy" else folder).name
 
 
 def _downloaded(address: str, config: Config, modules: Collection[str]) -> Policy:

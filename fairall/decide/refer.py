@@ -7,13 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from fairall.config.checks import between, number, require
+from fairall.config.checks import require
 from fairall.decide.reasons import contributions
 from fairall.models.learner import MARGIN_DECIMALS
 from fairall.policy import DECIMALS, Policy
 from fairall.worlds.capacity import n_places
-
-KEY = "refer"  # in messages
 
 
 @dataclass(frozen=True)
@@ -35,8 +33,10 @@ class Refer:
 
     def __post_init__(self) -> None:
         if self.band is not None:
-            low, high = (number(KEY, probability, between(0, 1)) for probability in self.band)
-            require(low <= high, KEY, f"{low:g}-{high:g}", "a band from the smaller probability on")
+            low, high = self.band
+            require(
+                0 <= low <= high <= 1, "refer", f"{low:g}-{high:g}", "two probabilities, the smaller first"
+            )
 
     def people(
         self,
@@ -67,18 +67,16 @@ class Refer:
         """
         if self.band is not None:
             return (probability >= self.band[0]) & (probability <= self.band[1])
-        most, referred = n_places(self.most, len(s), KEY), np.zeros(len(s), dtype=bool)
         if self.by_conflict:
             effect = contributions(policy, x, s, by)
-            both = np.minimum(effect.clip(min=0.0).sum(axis=1), -effect.clip(max=0.0).sum(axis=1))
-            keys = [-both.round(DECIMALS)]
+            # The smaller one of the sums P and N is (P + N − |P − N|)/2.
+            keys = [(np.abs(effect.sum(axis=1)) - np.abs(effect).sum(axis=1)).round(DECIMALS)]
         else:
             margin = policy.combined(policy.encoded_margin(x, s), by, decimals=MARGIN_DECIMALS)
             least = policy.threshold if threshold is None else threshold
             keys = [np.abs(margin), np.abs(probability - least).round(DECIMALS)]
-        lots = np.random.default_rng(0).random(len(s))
-        referred[np.lexsort((lots, *keys))[:most]] = True
-        return referred
+        order = np.lexsort((np.random.default_rng(0).random(len(s)), *keys))
+        return np.isin(np.arange(len(s)), order[: n_places(self.most, len(s), "refer")])
 
     def __str__(self) -> str:
         if self.band is not None:

@@ -59,7 +59,7 @@ class Rule:
         return (probability >= self.threshold).astype(float)
 
     def decisions(
-        self, probability: np.ndarray, margin: np.ndarray | None = None, referred: np.ndarray | None = None
+        self, probability: np.ndarray, margin: np.ndarray | None = None, referred: np.ndarray | bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
         """Decide on a table.
 
@@ -75,13 +75,11 @@ class Rule:
             Who is accepted, bool, and the propensity with which this rule accepts, given all probabilities
             and margins: 0 or 1 where nothing is drawn. Both of shape (N,).
         """
-        n, propensity = len(probability), self.acceptance(probability)
-        if referred is not None:
-            propensity = np.where(referred, 0.0, propensity)
+        n, propensity = len(probability), np.where(referred, 0.0, self.acceptance(probability))
         if self.places is None:
             return np.random.default_rng(self.seed).random(n) < propensity, propensity
-        keys = (propensity > 0.0, np.zeros(n) if margin is None else margin, probability)
-        rank = ranks(*(torch.from_numpy(np.asarray(key, dtype=float))[None] for key in keys))
+        keys = [propensity > 0.0, np.zeros(n) if margin is None else margin, probability]
+        rank = ranks(*torch.tensor(np.array(keys, dtype=float)).unsqueeze(1))
         propensity = top(torch.from_numpy(propensity)[None], self.n_places(n), rank)[0].numpy()
         return self.by_lot(propensity), propensity
 
@@ -118,18 +116,14 @@ class Rule:
     def told(self, n: int = 0) -> str:
         """The rule for n people, in words; n counts where places are limited."""
         if self.bound is not None:
-            places = "" if self.places is None else f" and at most {self.n_places(n)} people"
-            return (
-                f"accept from thresholds of groups on, chosen in this table for {bound_of(self.bound)}"
-                f"{places}; equal people by lot with seed {self.seed}"
-            )
-        if self.draw is None:
+            told = f"accept from thresholds of groups on, chosen in this table for {bound_of(self.bound)}"
+        elif self.draw is None:
             told = f"accept from a probability of {self.threshold:g} on"
         else:
             told = f"accept with the probability, drawn with seed {self.draw}"
-        if self.places is None:
+        if self.places is not None:
+            order = " in the order of log odds less the policy's own threshold" * (self.bound is None)
+            told += f"; of these at most {self.n_places(n)}{order}"
+        elif self.bound is None:
             return told
-        return (
-            f"{told}; of these at most {self.n_places(n)}, in the order of log odds less the policy's own "
-            f"threshold, equal ones by lot with seed {self.seed}"
-        )
+        return f"{told}; equal people by lot with seed {self.seed}"

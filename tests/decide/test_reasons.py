@@ -115,10 +115,10 @@ def test_equal_people_are_referred_by_lot_and_nearer_margins_first() -> None:
 
 def test_impossible_referrals_are_refused() -> None:
     for band in ((0.6, 0.4), (-0.1, 0.5), (0.5, 1.1)):
-        with pytest.raises(FairAllError, match="^refer=.* is not possible"):
+        with pytest.raises(FairAllError, match=r"^refer=.* is not possible"):
             Refer(band=band)
     for most in (0, 1.5, None):
-        with pytest.raises(FairAllError, match="^refer=.* is not possible"):
+        with pytest.raises(FairAllError, match=r"^refer=.* is not possible"):
             Refer(most).people(MADE, X, S, S.numpy())
 
 

@@ -39,7 +39,10 @@ def test_the_card_has_what_was_measured_and_is_the_same_when_made_again(folder: 
         assert f"{100 * one['mean']:.2f} ± {100 * one['std']:.2f} |" in line
         assert rf"| \[{100 * one['low']:.2f}, {100 * one['high']:.2f}\] |" in line
         assert f" {100 * other['mean']:.2f} |" in line
-    assert "## What it must not be used for" in card
+    *_, checks = card.partition("## What to check before it decides about people")
+    points = "Label Past People Measures The A Monitoring".split()
+    assert [word for word in points if f"\n- {word}" not in checks] == []
+    assert "Decisions of this policy may depend on it" in checks
     assert f"**{CAUTION}.**" in card
     assert "A94, among the men (S = +1), are single women" in " ".join(card.split())
     assert f"- Warning: {CAUTION}" in card
