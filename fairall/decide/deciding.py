@@ -89,8 +89,7 @@ def decide(
         rule: from probabilities to decisions.
         which: see `Policy.combined`.
         strict: see `Policy.propensity`.
-        most_reasons: largest number of `reasons` for a person who is not accepted, a further column; None for
-            none.
+        most_reasons: largest number of `reasons` for a rejected person, a further column; None for none.
         wording: see `reasons`.
         refer: who is decided on by a person, of which there is a further column; None for nobody.
 
@@ -147,7 +146,6 @@ def decide(
             columns["reasons"] = ""
         if most_reasons is not None and left.any():
             people, crowded = (x[left], s[left]), unlimited[left] == 1
-            columns["reasons"] = ""
             columns.loc[left, "reasons"] = reasons(deciding, *people, crowded, most_reasons, wording, by)
             more = rule.acceptance(elsewhere(deciding, *people, by)) > unlimited[left] + LEAST
             if more.any():
@@ -160,12 +158,13 @@ def decide(
                     "the group may be no lawful reason to reject a person; a policy learnt with "
                     "fairness.blind=true decides without it"
                 )
-        names = free_names(columns, table.frame.columns, PREFIX)
-        notes += told_of_renamed(names, "new", out.name, table.path.name)
-        write_rows(table.table, columns.rename(columns=names), file, out.name, table.declared)
+        free = free_names(columns, table.frame.columns, PREFIX)
+        notes += told_of_renamed(free, "new", out.name, table.path.name)
+        write_rows(table.table, columns.rename(columns=free), file, out.name, table.declared)
     numbers = pd.DataFrame({"people": 1, "accepted": taken, "referred": referred}).astype(int)
-    members = pd.Series(s.numpy()).map({side: reader.group_name(side) for side in sides(reader.n_groups)})
-    groups = pd.concat([numbers, numbers]).groupby(["all"] * n + members.tolist(), sort=False).sum()
+    names = {side: reader.group_name(side) for side in sides(reader.n_groups)}
+    by_group = pd.concat([numbers, numbers]).groupby(["all"] * n + [*map(names.get, s.tolist())]).sum()
+    groups = by_group.reindex(["all", *names.values()], fill_value=0)
     groups["share"] = groups["accepted"] / (groups["people"] - groups["referred"])
     about = {"method": policy.learner.config.name, "policy": which, "seeds": len(seeds)}
     about |= {"diverged_seeds": policy.diverged, "rule": rule.told(n)}
