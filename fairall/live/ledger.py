@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import secrets
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import AbstractContextManager
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -26,31 +29,37 @@ from fairall.display.viewed import Viewed
 from fairall.errors import FairAllError
 from fairall.live import chain, versions
 from fairall.live import people as tables
-from fairall.live.due import by_group, clock, due, latest_application
+from fairall.live.due import due
 from fairall.live.guard import Log, compared, log_of, unexpected
 from fairall.live.people import Applicants
+from fairall.live.record import (
+    FORGOTTEN,
+    WITHDRAWN,
+    applications,
+    clock,
+    latest_application,
+    lineage,
+    record,
+    with_descendants,
+)
 from fairall.live.settings import PREFIX, Settings
 from fairall.live.state import blanked, packed, unpacked
 from fairall.live.store import (
     ABOUT,
     APPLICATIONS,
     BATCHES,
-    CHAIN,
     DUTY,
     ERASED,
-    FORGOTTEN,
     FORMAT,
     GENERATOR,
     LEARNT,
     OUTCOMES,
+    REMOVED,
     VERSIONS,
-    WITHDRAWN,
-    DamagedError,
     Store,
-    stored,
+    newest,
 )
 from fairall.live.versions import Version
-from fairall.policy import CONFIG, FEATURES
 from fairall.runtime.randomness import SeedStreams
 from fairall.runtime.reading import why_no_file
 from fairall.tables.cells import RowsError, identifiers, refuse
@@ -61,18 +70,9 @@ if TYPE_CHECKING:
 
 MOST_AT_ONCE = 100_000  # people of a call of `decide`
 MOST_WITH_PLACES = 20_000  # exact propensities take time in the square of the number of people
+SUMMARY = ["people", "accepted", "outcomes", "value"]
 GONE = "was forgotten or withdrawn"
-GONE_SO_FAR = sql.select(
-    *(sql.select(sql.func.count()).select_from(table).scalar_subquery() for table in (FORGOTTEN, WITHDRAWN))
-)
 MOST_OF_REPORT = 10_000  # people whose probabilities before and after learning are compared
-
-
-@dataclass(frozen=True)
-class Words:
-    """What is read again of the words of a batch."""
-
-    timed: bool | None
 
 
 class Ledger(Viewed):
@@ -96,7 +96,7 @@ class Ledger(Viewed):
         fairall.errors.FairAllError: nowhere.db: no ledger there; fairall live start LEDGER RUN makes a ledger
     """
 
-    panels = ("acceptance",)
+    panels = ("acceptance", "value")
 
     def __init__(self, place: str | Path, *, modules: Collection[str] = ()) -> None:
         if not isinstance(place, str | Path):
@@ -106,7 +106,7 @@ class Ledger(Viewed):
         if wrong and wrong.startswith("cannot be read"):
             raise FairAllError(f"{self.store.name}: {wrong}")
         self.modules = modules
-        self._read: dict[int, Version] = {}  # the version that decides
+        self._deciding: Version | None = None
 
     @classmethod
     def start(cls, place: str | Path, *words: str, modules: Collection[str] = ()) -> Ledger:
@@ -132,30 +132,22 @@ class Ledger(Viewed):
         settings.require_no_feature(version.policy.reader.columns)
         kept = versions.about(version.policy) | {"settings": json.dumps(asdict(settings))}
         kept |= {"format": str(FORMAT), "fairall": fairall.__version__}
-        report = json.dumps({"words": words, "first": 1, "good": version.good})
-        ledger.store.create()
-        try:
-            with ledger.store.writing(new=True) as connection:
-                ledger.store.make_tables(connection)
-                chain.append(connection, ABOUT, [{"key": key, "value": text} for key, text in kept.items()])
-                row = version.columns() | {"parent": None, "at": _now(), "report": report}
-                chain.append(connection, VERSIONS, [row | {"learnt": chain.learnt_hash([])}])
-                connection.execute(sql.insert(GENERATOR).values(id=1, state=b""))
-                ledger._append_batch(connection, version, 1, {"people": 0, "timed": None})
-                ledger._promote(connection, 1, "the first version")
-        except BaseException:
-            if ledger.store.path is not None:
-                ledger.store.path.unlink(missing_ok=True)
-            raise
+        report = {"words": words, "good": version.good}
+        with ledger.store.making() as connection:
+            chain.append(connection, ABOUT, [{"key": key, "value": text} for key, text in kept.items()])
+            ledger._append_version(connection, version.columns(), None, report, [])
+            connection.execute(sql.insert(GENERATOR).values(id=1))
+            ledger._append_batch(connection, version, None, {"people": 0})
+            ledger._promote(connection, 1, "the first version")
         return ledger
 
     @cached_property
     def about(self) -> dict[str, str]:
         """What the ledger was started with: settings, configuration and features, as text."""
-        with self.store.reading(foreign=True) as connection:
+        with self.store.reading(own=False) as connection:
             there = sql.inspect(connection).has_table(ABOUT.name)
-            columns = ABOUT.c.key, ABOUT.c.value
-            found = {row.key: row.value for row in connection.execute(sql.select(*columns))} if there else {}
+            rows = connection.execute(sql.select(ABOUT.c.key, ABOUT.c.value)) if there else ()
+            found = {row.key: row.value for row in rows}
         if "format" not in found:
             raise FairAllError(f"{self.store.name}: is no ledger of fairall")
         if found["format"] != str(FORMAT):
@@ -164,16 +156,12 @@ class Ledger(Viewed):
                 f"reads format {FORMAT}: go on with fairall {found.get('fairall')}, which made it"
             )
         with self.store.reading() as connection:
-            found = {row.key: row.value for row in chain.read(connection, ABOUT)}
-            if lacking := {"settings", CONFIG, FEATURES} - found.keys():
-                raise DamagedError(f"the table {ABOUT.name} lacks {min(lacking)}")
-            stored(Settings, found["settings"])
-        return found
+            return {row.key: row.value for row in chain.read(connection, ABOUT)}
 
     @cached_property
     def settings(self) -> Settings:
         """What the ledger was started with."""
-        return stored(Settings, self.about["settings"])
+        return Settings(**json.loads(self.about["settings"]))
 
     def decide(
         self,
@@ -211,9 +199,9 @@ class Ledger(Viewed):
             FairAllError: where a value is not possible, a person is there with other values, or nobody is
                 left.
         """
-        settings, kept, left_out = self.settings, self.about, dict[int, str]()
-        with self.store.writing() as connection:
-            version, given = self._on_duty(connection, kept), None
+        settings, left_out = self.settings, dict[int, str]()
+        with self._writing() as connection:
+            version, given = self._on_duty(connection), None
             left = people.reset_index(drop=True) if isinstance(people, pd.DataFrame) else people
             while given is None:
                 try:
@@ -234,7 +222,7 @@ class Ledger(Viewed):
             numbers |= {"version": found[:, 2].astype(int), "new": new}
             decided = pd.DataFrame({settings.id: given.ids} | numbers, index=people.index[left.index])
             if most_reasons is not None:
-                decided["reasons"] = self._reasons(connection, kept, decided, most_reasons, wording)
+                decided["reasons"] = self._reasons(connection, decided, most_reasons, wording)
         decided.attrs |= {"notes": given.notes, "left_out": left_out}
         return decided
 
@@ -251,87 +239,85 @@ class Ledger(Viewed):
         Returns:
             Decision, propensity and version, shape (N, 3).
         """
-        settings, process, policy, n = self.settings, version.process, version.policy, len(rows)
+        settings, process, seeds, n = self.settings, version.process, version.policy.seeds, len(rows)
         if n > MOST_AT_ONCE:
             raise FairAllError(f"{n} people are too many at once: give tables of {MOST_AT_ONCE} at most")
-        batch = 1 + connection.scalar(sql.select(sql.func.max(BATCHES.c.id)))
-        state = unpacked(chain.generator(connection))
-        process.decisions.load_state_dict(state["decisions"])
-        process.taken.load_state_dict(state["taken"])
-        shape = len(policy.seeds), n
-        x, s = given.x[rows].expand(*shape, -1), given.s[rows].expand(shape)
-        wanted = process.decide(People(x, s, torch.zeros(shape)))
+        version.draw_on(chain.generator(connection))
+        x, s = given.x[rows].expand(len(seeds), n, -1), given.s[rows].expand(len(seeds), n)
+        wanted = process.decide(People(x, s, torch.zeros_like(s)))
         assert wanted.uniform is not None
         uniform, propensity = wanted.uniform[0], self._combined(version, wanted.propensity.detach())
         propensity = propensity + (1.0 - propensity) * settings.explore
         accepted, places = uniform < propensity, None
+        batch = chain.last(connection, BATCHES).id + 1
         if capacity is not None:
             places = n_places(capacity, n, "capacity")
             if n > MOST_WITH_PLACES:
                 raise FairAllError(
                     f"capacity: exact propensities are for {MOST_WITH_PLACES} people at most, not {n}"
                 )
-            lot = SeedStreams(policy.seeds[:1], f"places of batch {batch}").uniform(n)[0]
+            lot = SeedStreams(seeds[:1], f"places of batch {batch}").uniform(n)[0]
             drawn = lot[accepted].sort(descending=True).values[:places]
             accepted = accepted & (lot >= drawn[-1]) if len(drawn) else accepted
             propensity = lottery(propensity.unsqueeze(0), places)[0]
-        process.taken.add(accepted.expand(shape))
+        process.taken.add(accepted.expand(len(seeds), n))
         rule = process.exploration.rule.name
         words = {"people": n, "places": places, "explore": settings.explore, "exploration": rule}
-        # Later batches have times where this one has them.
-        words |= {"timed": given.timed}
-        number = self._duty(connection)
-        self._append_batch(connection, version, number, words)
+        self._append_batch(connection, version, int(given.timed), words)
         ids = [given.ids[row] for row in rows]
         columns = {
             "person": ids,
-            "batch": batch,
-            "time": given.time[rows],
+            "time": given.time[rows].tolist(),
             "features": [given.features[row] for row in rows],
-            "s": given.s[rows].int(),
-            "propensity": propensity.double(),
-            "uniform": uniform.double(),
-            "accepted": accepted,
-            "held": [_drawn(f"{policy.seeds[0]} held out {person}") < settings.held_out for person in ids],
+            "salt": [secrets.token_bytes(16) for _ in ids],
+            "s": given.s[rows].int().tolist(),
+            "propensity": propensity.double().tolist(),
+            "uniform": uniform.double().tolist(),
+            "accepted": accepted.int().tolist(),
+            "held": [int(_drawn(f"{seeds[0]} held out {person}") < settings.held_out) for person in ids],
         }
-        chain.append(connection, APPLICATIONS, pd.DataFrame(columns).to_dict("records"))
-        return np.stack([accepted.numpy(), propensity.double().numpy(), np.full(n, number)], axis=1)
+        of_all = {"batch": batch, "version": version.number}
+        people = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+        chain.append(connection, APPLICATIONS, [of_all | row for row in people])
+        return np.stack([accepted.numpy(), propensity.double().numpy(), np.full(n, version.number)], axis=1)
 
     def _append_batch(
-        self, connection: sql.Connection, version: Version, number: int, words: Mapping[str, Any]
+        self, connection: sql.Connection, version: Version, timed: int | None, words: Mapping[str, Any]
     ) -> None:
         """Record a batch of people, and the state of the random numbers after it."""
         state = version.luck
         connection.execute(sql.update(GENERATOR).values(state=state))
-        row = {"version": number, "at": _now(), "words": json.dumps(words)}
-        row |= {"state": hashlib.sha256(state).hexdigest()}
-        chain.append(connection, BATCHES, [row])
+        row = {"at": _now(), "timed": timed, "words": json.dumps(words)}
+        chain.append(connection, BATCHES, [row | {"state": hashlib.sha256(state).hexdigest()}])
 
-    def _reasons(
+    def _append_version(
         self,
         connection: sql.Connection,
-        kept: dict[str, str],
-        decided: pd.DataFrame,
-        most: int,
-        wording: Mapping[str, str],
+        columns: Mapping[str, Any],
+        parent: int | None,
+        report: Mapping[str, Any],
+        learnt: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Record a version with its rows of `LEARNT`."""
+        row = {**columns, "parent": parent, "at": _now(), "report": json.dumps(report)}
+        row |= {"learnt": chain.learnt_hash([[*one.values()] for one in learnt])}
+        chain.append(connection, VERSIONS, [row])
+        if learnt:
+            connection.execute(sql.insert(LEARNT), learnt)
+
+    def _reasons(
+        self, connection: sql.Connection, decided: pd.DataFrame, most: int, wording: Mapping[str, str]
     ) -> np.ndarray:
         """`decide.reasons` of the rejected people, shape (N,); "" for the others."""
         texts = pd.Series("", index=decided[self.settings.id])
         rejected = self._applications(connection, texts.index[decided["decision"] == 0].tolist())
         for number, rows in rejected.groupby("version"):
-            version = self._read.get(number) or versions.read(connection, kept, number, modules=self.modules)
+            version = self.version(connection, int(number))
             crowded = rows["uniform"].to_numpy() < self.acceptance(version, rows)
-            people = self._encoded(version, rows)
-            texts[rows.index] = reasons(version.policy, *people, crowded, most, wording, "mean")
+            texts[rows.index] = reasons(
+                version.policy, *version.encoded(rows), crowded, most, wording, "mean"
+            )
         return texts.to_numpy()
-
-    def _combined(self, version: Version, propensity: Tensor) -> Tensor:
-        """Acceptance probabilities (N,) of those of all seeds (E, N): of one they are as they are."""
-        if len(propensity) > 1:
-            return torch.tensor(version.policy.combined(propensity.numpy()), dtype=torch.float32)
-        if not propensity.isfinite().all():
-            raise FairAllError("the version on duty has diverged: promote an older one")
-        return propensity[0]
 
     def _applicants(
         self, connection: sql.Connection, version: Version, people: pd.DataFrame, confirm_times: bool
@@ -347,12 +333,14 @@ class Ledger(Viewed):
         new, column, timed = known["id"].isna().to_numpy(), people[settings.id], settings.time in people
         refuse(column, known["gone"], GONE)
         given = tables.applicants(people, ids, version.policy.reader, settings)
-        x = tables.encoded(known["features"].fillna("").tolist(), version.policy.reader)
-        other = (x != given.x).any(1) | (torch.tensor(known["s"].to_numpy(dtype=float)) != given.s)
-        late = (known["time"].to_numpy() != given.time) & timed
-        for wrong, how in ((other.numpy(), "with other features"), (late, "at another time")):
-            refuse(column, wrong & ~new, f"has been decided on {how}; an id stands for one application")
-        if new.any() and self._timed(connection) not in (None, timed):
+        if not new.all():
+            x, s = version.encoded(known[~new])
+            other = np.zeros(len(new), dtype=bool)
+            other[~new] = ((x != given.x[~new]).any(1) | (s != given.s[~new])).numpy()
+            late = (known["time"].to_numpy() != given.time) & timed & ~new
+            for wrong, how in ((other, "with other features"), (late, "at another time")):
+                refuse(column, wrong, f"has been decided on {how}; an id stands for one application")
+        if new.any() and chain.last(connection, BATCHES).timed not in (None, timed):
             why = "this table is unlike those before; either all tables of a ledger have times or none"
             raise FairAllError(f"column {settings.time!r}: {why}")
         if timed:
@@ -385,13 +373,13 @@ class Ledger(Viewed):
             FairAllError: where a value is not possible, or is of somebody who was not accepted.
         """
         settings = self.settings
-        with self.store.writing() as connection:
+        with self._writing() as connection:
             known, column = self._applications(connection, tables.ids_of(table, settings)), settings.id
             refuse(table[column], known["id"].isna(), "has not been decided on: an outcome needs a decision")
             gone = known["gone"].to_numpy()
             table, known = table[~gone], known[~gone]
             timed = settings.time in table
-            by_default = clock(connection) if self._timed(connection) else _now()
+            by_default = clock(connection) if chain.last(connection, BATCHES).timed else _now()
             label, times = tables.outcomes(table, settings, by_default)
             refused = ~known["accepted"].to_numpy(dtype=bool)
             refuse(table[column], refused, "was rejected: an outcome needs an acceptance")
@@ -400,18 +388,18 @@ class Ledger(Viewed):
             refuse(table[settings.time if timed else column], early, "is before the application")
             if not confirm_times:
                 tables.require_near(table, times, connection, settings)
-            numbers = known["id"].to_numpy(dtype=np.int64)
-            before = chain.frame(connection, OUTCOMES, OUTCOMES.c.application, numbers.tolist())
-            before = before.sort_values("id").drop_duplicates("application", keep="last")
-            before = before.set_index("application").reindex(numbers)
-            same = (before["label"].to_numpy() == label) & (
-                (before["time"].to_numpy() == times) | (not timed)
-            )
-            columns = {"application": numbers, "label": label, "time": times, "at": _now()}
-            rows = pd.DataFrame(columns)[~same].to_dict("records")
+            numbers = known["id"].astype(int).tolist()
+            there = chain.read(connection, OUTCOMES, "application", numbers)
+            before = {row.application: (row.label, row.time) for row in there}
+            rows, corrected = [], 0
+            for number, *given in zip(numbers, label.tolist(), times.tolist(), strict=True):
+                old = before.get(number)
+                if old is None or old[0] != given[0] or (timed and old[1] != given[1]):
+                    corrected += old is not None
+                    columns = {"application": number, "label": given[0], "time": given[1]}
+                    rows.append(columns | {"at": _now()})
             chain.append(connection, OUTCOMES, rows)
-        new = int(before["id"].isna().sum())
-        told = {"new": new, "corrected": len(rows) - new, "known": int(same.sum())}
+        told = {"new": len(rows) - corrected, "corrected": corrected, "known": len(numbers) - len(rows)}
         return told | {"left_out": int(gone.sum())}
 
     def learn(self, *, dry_run: bool = False) -> dict[str, Any]:
@@ -433,72 +421,59 @@ class Ledger(Viewed):
         Raises:
             FairAllError: where learning diverges, or another process has learnt meanwhile.
         """
-        kept, settings = self.about, self.settings
-        with self.store.reading() as connection:
-            chain.verify(connection)
-            parent, newest = self._parent(connection)
-            before = versions.read(connection, kept, parent, modules=self.modules, whole=True)
-            report = stored(versions.Report, chain.version(connection, parent)["report"])
-            schedule = versions.config_of(before.policy).schedule
-            found = due(connection, versions.lineage(connection, parent), settings, schedule, report.first)
-            told: dict[str, Any] = {"version": None, "parent": parent, "people": sum(map(len, found.parts))}
-            told |= {"waiting": found.waiting, "young": found.young}
-            if not found.parts:
-                return told
-            held = log_of(connection, before.policy, settings, held=True)
-            duty = versions.read(connection, kept, self._duty(connection), modules=self.modules)
-            rows = versions.people(connection, np.concatenate(found.parts).tolist())
-            gone = connection.execute(GONE_SO_FAR).one()
-            until = clock(connection)
-        rows["label"] = rows.index.map(found.label)
-        updates = [versions.update(rows.loc[part], before.policy) for part in found.parts]
-        some = rows.iloc[-MOST_OF_REPORT:]
-        probability = self._probability(before, some)
+        settings = self.settings
+        with self._reading() as connection:
+            rows = record(connection)
+            began = self._learns_from(connection)
+            parent, last, _ = began
+            before = self.version(connection, parent, whole=True)
+            duty = self.version(connection, int(rows.duty["version"].iloc[-1]))
+            ancestors = lineage(connection, parent)
+        config = versions.config_of(before.policy)
+        people, waiting, young = due(rows, ancestors, settings, config.schedule)
+        told: dict[str, Any] = {"version": None, "parent": parent, "people": len(people)}
+        told |= {"waiting": waiting, "young": young}
+        if people.empty:
+            return told
+        updates = [versions.update(part, before.policy) for _, part in people.groupby("part")]
+        some, label = people.iloc[-MOST_OF_REPORT:], people["label"].dropna()
+        probability = before.probability(some)
         after = before.learnt(updates)
-        good = float(np.mean([*found.label.values()])) if found.label else None
-        told |= {"labels": len(found.label), "good": good, "updates": len(updates)}
-        told |= self._changes(after, some, probability)
+        told |= {"labels": len(label), "good": float(label.mean()) if len(label) else None}
+        told |= {"updates": len(updates)} | self._changes(after, some, probability)
+        held = log_of(rows, before.policy, settings, held=True)
         first, second = (self.acceptance(version, held.rows) for version in (duty, after))
-        guard = compared(held, first, second, settings.gap, newest)
-        guard["doubt"] = self._doubt(duty, some, report.good)
+        guard = compared(held, first, second, settings.gap, last)
+        good = json.loads(rows.versions["report"].iloc[parent - 1])["good"]
+        guard["doubt"] = self._doubt(duty, some[some["label"].notna()], good)
         if guard["better"] and guard["doubt"]:
             guard |= {"better": False, "why": guard["doubt"]}
         told |= {"guard": guard, "promoted": False}
         if dry_run:
             return told
-        row = after.columns(before.state, updates) | {"parent": parent, "at": _now()}
-        learnt = [
-            {"version": newest + 1, "application": number, "outcome": found.outcome.get(number), "part": k}
-            for k, part in enumerate(found.parts)
-            for number in part.tolist()
-        ]
+        columns = after.columns()
+        learnt = people.reset_index(names="application").assign(version=last + 1)
+        learnt = learnt[[column.name for column in LEARNT.c]].astype("Int64").astype(object)
+        learnt = learnt.where(learnt.notna(), None).to_dict("records")
         with self.store.writing() as connection:
-            now = *self._parent(connection), connection.execute(GONE_SO_FAR).one()
-            if now != (parent, newest, gone):
+            if self._learns_from(connection) != began:
                 raise FairAllError(f"{self.store.name}: another process has changed it meanwhile: try again")
-            told_later = {"first": found.first, "clock": until}
-            row |= {"report": json.dumps(told | told_later), "learnt": chain.learnt_hash(learnt)}
-            chain.append(connection, VERSIONS, [row])
-            connection.execute(sql.insert(LEARNT), learnt)
+            self._append_version(connection, columns, parent, told | {"clock": rows.clock}, learnt)
             if settings.promote == "if_better" and guard["better"]:
-                self._promote(connection, newest + 1, guard["why"])
+                self._promote(connection, last + 1, guard["why"])
                 told["promoted"] = True
-        return told | {"version": newest + 1}
+        return told | {"version": last + 1}
 
     def log(self) -> Log:
         """The decisions so far, with their exact propensities, as a log for `fairall evaluate`."""
-        kept = self.about
-        with self.store.reading() as connection:
-            chain.verify(connection)
-            version = versions.read(connection, kept, self._duty(connection), modules=self.modules)
-            return log_of(connection, version.policy, self.settings)
+        with self._reading() as connection:
+            return log_of(record(connection), self._on_duty(connection).policy, self.settings)
 
     @property
     def title(self) -> str:
         """Where it is, and the version on duty."""
-        self.about  # noqa: B018  refuses what is no ledger
-        with self.store.reading() as connection:
-            return f"{self.store.name}, version {self._duty(connection)} on duty"
+        with self._reading() as connection:
+            return f"{self.store.name}, version {chain.last(connection, DUTY).version} on duty"
 
     def to_frame(self) -> pd.DataFrame:
         """The decisions so far, a row per person who was not forgotten or withdrawn: the frame of `log`."""
@@ -510,15 +485,17 @@ class Ledger(Viewed):
         The value is of an accepted person: the share of good outcomes less the cost; NaN without outcomes.
         `status` adds intervals, versions, drift and alarms.
         """
-        kept = self.about
-        with self.store.reading() as connection:
-            chain.verify(connection)
-            policy = self._on_duty(connection, kept).policy
-            groups = by_group(connection, clock(connection) - (self.settings.horizon or 0))
-        groups.index = pd.Index([policy.reader.group_name(s) for s in groups["s"].astype(float)])
-        groups["accepted"] /= groups["people"]
-        groups["value"] = groups["good"] / groups["outcomes"] - versions.config_of(policy).cost.value
-        return groups[["people", "accepted", "outcomes", "value"]]
+        groups = self.status()["groups"]
+        rows = [
+            {
+                "people": one["people"],
+                "accepted": one["acceptance"][0],
+                "outcomes": one["outcomes"],
+                "value": one["value"][0] if one["value"] else math.nan,
+            }
+            for one in groups
+        ]
+        return pd.DataFrame(rows, index=[one["group"] for one in groups], columns=SUMMARY)
 
     def status(self, head: str | None = None) -> dict[str, Any]:
         """Where the ledger stands, as `fairall live status --json` shows it; see `live.status.status`.
@@ -528,13 +505,7 @@ class Ledger(Viewed):
         """
         from fairall.live.status import status
 
-        of_ledger = self.store, self.about, self.settings, self.acceptance
-        return status(*of_ledger, modules=self.modules, head=head)
-
-    @property
-    def figures(self) -> tuple[str, ...]:
-        """Names of the figures."""
-        return "acceptance", "value"
+        return status(self, head)
 
     def _draw(self, what: str, axes: Axes) -> None:
         """Draw the acceptance of the groups by batch, or the differences in value of versions."""
@@ -551,10 +522,9 @@ class Ledger(Viewed):
             FairAllError: where there is no such version.
         """
         version = whole_number("version", version)
-        self.about  # noqa: B018  refuses what is no ledger
-        with self.store.writing() as connection:
-            versions.lineage(connection, version)
-            if self._duty(connection) == version == self._parent(connection)[0]:
+        with self._writing() as connection:
+            lineage(connection, version)
+            if chain.last(connection, DUTY).version == version == self._learns_from(connection)[0]:
                 return False
             self._promote(connection, version, "by hand")
         return True
@@ -572,12 +542,11 @@ class Ledger(Viewed):
         Raises:
             FairAllError: where the person is not there, or the application was withdrawn already.
         """
-        self.about  # noqa: B018  refuses what is no ledger
-        with self.store.writing() as connection:
+        with self._writing() as connection:
             known, learnt = self._application(connection, person)
-            if known["withdrawn"]:
+            if known[WITHDRAWN]:
                 raise FairAllError(f"{person}: was withdrawn already")
-            chain.append(connection, WITHDRAWN, [{"application": int(known["id"]), "at": _now()}])
+            self._remove(connection, int(known["id"]), WITHDRAWN)
         return learnt
 
     def forget(self, person: str) -> list[int]:
@@ -593,72 +562,65 @@ class Ledger(Viewed):
         Raises:
             FairAllError: where the person is not there, or was forgotten already.
         """
-        kept = self.about
-        with self.store.writing() as connection:
+        with self._writing() as connection:
             known, learnt = self._application(connection, person)
-            if pd.isna(known["features"]):
+            if known[FORGOTTEN]:
                 raise FairAllError(f"{person}: was forgotten already")
-            number, entry = int(known["id"]), int(known["entry"])
-            x = tables.encoded([known["features"]], self._on_duty(connection, kept).policy.reader)[0]
-            salt = connection.execute(sql.select(CHAIN.c.salt).where(CHAIN.c.id == entry)).scalar_one()
-            hashed = chain.features_hash(salt, known["features"])
-            chain.append(connection, FORGOTTEN, [{"application": number, "at": _now(), "features": hashed}])
+            x = self._on_duty(connection).encoded(known.to_frame().T)[0][0]
+            self._remove(connection, number := int(known["id"]), FORGOTTEN)
+            hashed = chain.features_hash(known["salt"], known["features"])
             own = sql.update(APPLICATIONS).where(APPLICATIONS.c.id == number)
-            connection.execute(own.values(features=None))
-            connection.execute(sql.update(CHAIN).where(CHAIN.c.id == entry).values(salt=None))
+            connection.execute(own.values(features=hashed, salt=None))
             for version in connection.scalars(sql.select(VERSIONS.c.id)).all() if learnt else []:
-                row = chain.version(connection, version)
-                parts = {name: unpacked(row[name]) for name in ("state", "memory")}
-                if blanked(parts, x):
-                    columns: dict[str, Any] = {name: packed(one) for name, one in parts.items()}
-                    checksum = chain.checksum(row | columns)
-                    chain.append(connection, ERASED, [{"version": version, "sum": checksum}])
-                    connection.execute(sql.update(VERSIONS).where(VERSIONS.c.id == version).values(**columns))
-        self._read = {}
+                columns = chain.large(connection, version)
+                state = unpacked(columns["state"])
+                if blanked(state, x):
+                    columns["state"] = packed(state)
+                    row = {"version": version, "sum": chain.checksum(columns.values())}
+                    chain.append(connection, ERASED, [row])
+                    own = sql.update(VERSIONS).where(VERSIONS.c.id == version)
+                    connection.execute(own.values(state=columns["state"]))
+        self._deciding = None
         return learnt
 
-    def _on_duty(self, connection: sql.Connection, kept: dict[str, str]) -> Version:
+    def version(self, connection: sql.Connection, number: int, *, whole: bool = False) -> Version:
+        """A version, as of `versions.read`."""
+        return versions.read(connection, self.about, number, modules=self.modules, whole=whole)
+
+    def _reading(self) -> AbstractContextManager[sql.Connection]:
+        """A transaction that reads what is a ledger."""
+        _ = self.about
+        return self.store.reading()
+
+    def _writing(self) -> AbstractContextManager[sql.Connection]:
+        """A transaction that writes to what is a ledger."""
+        _ = self.about
+        return self.store.writing()
+
+    def _on_duty(self, connection: sql.Connection) -> Version:
         """The version on duty, as decisions need it."""
-        number = self._duty(connection)
-        if number not in self._read:
-            self._read = {number: versions.read(connection, kept, number, modules=self.modules)}
-        return self._read[number]
+        number = chain.last(connection, DUTY).version
+        if self._deciding is None or self._deciding.number != number:
+            self._deciding = self.version(connection, number)
+        return self._deciding
 
-    def _timed(self, connection: sql.Connection) -> bool | None:
-        """Whether the people of the last batch had times; None where there is none."""
-        (last,) = chain.read(connection, BATCHES, newest=True)
-        return stored(Words, last.words).timed
-
-    def _duty(self, connection: sql.Connection) -> int:
-        """The number of the version on duty."""
-        (last,) = chain.read(connection, DUTY, newest=True)
-        number: int = last.version
-        return number
-
-    def _parent(self, connection: sql.Connection) -> tuple[int, int]:
-        """The version that learning goes on from, and the newest one."""
-        (duty,) = chain.read(connection, DUTY, newest=True)
-        newest = connection.execute(sql.select(sql.func.max(VERSIONS.c.id))).scalar_one()
-        return (newest if newest > duty.newest else duty.version), newest
+    def _learns_from(self, connection: sql.Connection) -> tuple[int, int, int]:
+        """The version that learning goes on from, the newest one, and the last removed person."""
+        duty, version = chain.last(connection, DUTY), chain.last(connection, VERSIONS)
+        parent = version.id if version.entry > duty.entry else duty.version
+        return parent, version.id, *newest(connection, REMOVED)
 
     def _promote(self, connection: sql.Connection, version: int, why: str) -> None:
-        newest = connection.scalar(sql.select(sql.func.max(VERSIONS.c.id)))
-        row = {"version": version, "newest": newest, "at": _now(), "why": why}
-        chain.append(connection, DUTY, [row])
+        chain.append(connection, DUTY, [{"version": version, "at": _now(), "why": why}])
 
     def _applications(self, connection: sql.Connection, ids: Sequence[str]) -> pd.DataFrame:
-        """What is known of N ids, which are the index: columns of `APPLICATIONS`, missing where nothing is.
+        """Rows of `record.applications` of N ids, which are the index, missing where nothing is known.
 
-        Besides, `version` decided, `withdrawn` says whether the application was, and `gone` whether it was or
-        the person was forgotten.
+        Besides, `gone` says whether the application was withdrawn, or the person forgotten.
         """
-        known = chain.frame(connection, APPLICATIONS, APPLICATIONS.c.person, ids)
-        batches = chain.read(connection, BATCHES, BATCHES.c.id, known["batch"].unique().tolist())
-        known["version"] = known["batch"].map({row.id: row.version for row in batches})
-        withdrawn = chain.read(connection, WITHDRAWN, WITHDRAWN.c.application, known["id"].tolist())
-        known["withdrawn"] = known["id"].isin([row.application for row in withdrawn])
-        known["gone"] = known["features"].isna() | known["withdrawn"]
-        known = known.set_index("person").reindex(ids)
+        known = applications(connection, "person", ids).reset_index().set_index("person")
+        known["gone"] = known[FORGOTTEN] | known[WITHDRAWN]
+        known = known.reindex(ids)
         return known.assign(gone=known["gone"].eq(True))
 
     def _application(self, connection: sql.Connection, person: str) -> tuple[pd.Series, list[int]]:
@@ -673,37 +635,39 @@ class Ledger(Viewed):
         if pd.isna(known["id"]):
             raise FairAllError(f"{person}: has not been decided on; nothing is known")
         learnt = sql.select(LEARNT.c.version).where(LEARNT.c.application == int(known["id"]))
-        return known, versions.with_descendants(connection, connection.scalars(learnt).all())
+        rows = chain.read(connection, VERSIONS)
+        return known, with_descendants(rows, connection.scalars(learnt).all())
+
+    def _remove(self, connection: sql.Connection, application: int, how: str) -> None:
+        """Record that an application no longer counts, or a person was forgotten."""
+        chain.append(connection, REMOVED, [{"application": application, "how": how, "at": _now()}])
+
+    def _combined(self, version: Version, propensity: Tensor) -> Tensor:
+        """Acceptance probabilities (N,) of those of all seeds (E, N): of one they are as they are."""
+        if len(propensity) > 1:
+            return torch.tensor(version.policy.combined(propensity.numpy()), dtype=torch.float32)
+        if not propensity.isfinite().all():
+            raise FairAllError("the version on duty has diverged: promote an older one")
+        return propensity[0]
 
     def _doubt(self, duty: Version, rows: pd.DataFrame, before: float | None) -> str | None:
         """`guard.unexpected` of the outcomes of people, of which `before` were good in the last learning."""
-        own, policy, expected = rows[rows["label"].notna()], duty.policy, None
-        if own.empty:
+        policy, expected = duty.policy, None
+        if rows.empty:
             return None
         if policy.estimates_label:
-            expected = policy.combined(policy.encoded_label_probability(*self._encoded(duty, own)))
-        return unexpected(own["label"].to_numpy(dtype=float), before, expected)
-
-    def _encoded(self, version: Version, rows: pd.DataFrame) -> tuple[Tensor, Tensor]:
-        """X (N, D) and s (N,) of people."""
-        s = torch.tensor(rows["s"].to_numpy(dtype=float), dtype=torch.float32)
-        return tables.encoded(rows["features"].tolist(), version.policy.reader), s
-
-    def _probability(self, version: Version, rows: pd.DataFrame) -> np.ndarray:
-        """Acceptance probabilities of people (N,) by a version, without exploration."""
-        if rows.empty:
-            return np.zeros(0)
-        return version.policy.combined(version.policy.encoded_propensity(*self._encoded(version, rows)))
+            expected = policy.combined(policy.encoded_label_probability(*duty.encoded(rows)))
+        return unexpected(rows["label"].to_numpy(dtype=float), before, expected)
 
     def acceptance(self, version: Version, rows: pd.DataFrame) -> np.ndarray:
         """Acceptance probabilities (N,) of people of a `Log` by a version, with the share for exploration."""
-        probability = self._probability(version, rows)
+        probability = version.probability(rows)
         return probability + (1.0 - probability) * self.settings.explore
 
     def _changes(self, after: Version, rows: pd.DataFrame, before: np.ndarray) -> dict[str, Any]:
         """Changes of the acceptance probabilities `before` (N,) of people."""
         try:
-            probability = self._probability(after, rows)
+            probability = after.probability(rows)
         except FairAllError as error:
             raise FairAllError(f"learning has diverged, and no version was made: {error}") from error
         both = pd.DataFrame({"before": before, "after": probability}).groupby(rows["s"].to_numpy()).mean()

@@ -23,7 +23,7 @@ from fairall.data.prepared import PreparedData
 from fairall.display.progress import Display
 from fairall.errors import FairAllError
 from fairall.experiment import job, prepare
-from fairall.live.state import Update, packed, unpacked
+from fairall.live.state import packed, unpacked
 from fairall.live.versions import Version, after_warm_up, config_of
 from fairall.policy import Policy
 from fairall.storage.files import damaged, write_sums
@@ -110,7 +110,7 @@ def step(
     n_seeds = len(version.policy.seeds)
     each = (one.expand(n_seeds, *one.shape) for one in (*version.policy.encoded(people), *tensors))
     x, s, propensity, known, labels = each
-    return version.learnt([Update(Decided(x, s, propensity, known > 0, labels), torch.tensor(taken))])
+    return version.learnt([Decided(x, s, propensity, known > 0, labels)])
 
 
 def save(version: Version, folder: Path, about: str) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from fairall.data.prepared import Scaler
 from fairall.errors import FairAllError
-from fairall.live.due import clock
+from fairall.live.record import clock
 from fairall.live.settings import Settings
 from fairall.policy import schema_of
 from fairall.tables.cells import identifiers, refuse, shown, spelling, taken, words_of

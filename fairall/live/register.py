@@ -37,12 +37,8 @@ def register(ledger: Ledger, words: Sequence[str], **aliases: int) -> None:
     config.tracking.uri, name = named_uri(config), config.tracking.register
     if name is None:
         return
-    stored = ledger.about
     with ledger.store.reading() as connection:
-        policies = {
-            number: versions.read(connection, stored, number, modules=ledger.modules).policy
-            for number in set(aliases.values())
-        }
+        policies = {number: ledger.version(connection, number).policy for number in aliases.values()}
     try:
         with connected(config) as client:
             experiment = experiment_of(client, config)
