@@ -12,7 +12,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import pandas as pd
 import sqlalchemy as sql
 
 from fairall.live.store import (
@@ -79,12 +78,6 @@ def last(connection: sql.Connection, table: sql.Table) -> Any:
     raise DamagedError(f"the table {table.name} has no row")
 
 
-def frame(table: sql.Table, rows: Sequence[sql.Row[Any]]) -> pd.DataFrame:
-    """Rows of a table of `read`."""
-    names = [column.name for column in _small(table)]
-    return pd.DataFrame([row[: len(names)] for row in rows], columns=names)
-
-
 def _rows(table: sql.Table) -> sql.Select[Any]:
     """Columns `_small`, the entry of each row, and the entry before."""
     before = CHAIN.alias()
@@ -102,33 +95,32 @@ def _checked(connection: sql.Connection, table: sql.Table, query: sql.Select[Any
     return rows
 
 
-def verify(connection: sql.Connection) -> tuple[dict[str, pd.DataFrame], list[str]]:
+def verify(connection: sql.Connection) -> tuple[dict[str, list[sql.Row[Any]]], list[str]]:
     """Check all rows of a ledger, and what their hashes stand for.
 
     Returns:
-        The rows of each table by its name, as of `read`; and the entries of the chain, as hexadecimal digits,
-        of which the last one is the head.
+        The rows of each table by its name, as of `read` and `learnt`; and the entries of the chain, as
+        hexadecimal digits, of which the last one is the head.
 
     Raises:
-        DamagedError: naming the first row that is not as it was written, or is missing.
+        DamagedError: naming the first row that is not as it was written, or the table that lacks one.
     """
-    rows = {table: read(connection, table) for table in CHAINED}
+    rows = {table.name: read(connection, table) for table in CHAINED}
     links = [link.hex() for link in connection.scalars(sql.select(CHAIN.c.hash).order_by(CHAIN.c.id))]
     if sorted(row.entry for of in rows.values() for row in of) != [*range(1, len(links) + 1)]:
         raise DamagedError("the chain lacks rows, or has more of them")
-    frames = {table.name: frame(table, of) for table, of in rows.items()}
-    numbers = frames[VERSIONS.name]["id"].tolist()
+    numbers = [row.id for row in rows[VERSIONS.name]]
     for number in numbers:
         large(connection, number)
-    frames[LEARNT.name] = learnt(connection, numbers)
-    if len(frames[LEARNT.name]) != connection.scalar(sql.select(sql.func.count()).select_from(LEARNT)):
+    rows[LEARNT.name] = learnt(connection, numbers)
+    if len(rows[LEARNT.name]) != connection.scalar(sql.select(sql.func.count()).select_from(LEARNT)):
         raise DamagedError(f"the table {LEARNT.name} has rows of no version")
     generator(connection)
     if connection.dialect.name == "sqlite":
         found = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
         if found != ["ok"]:
             raise DamagedError(str(found[0]))
-    return frames, links
+    return rows, links
 
 
 def large(connection: sql.Connection, number: int) -> dict[str, bytes]:
@@ -136,45 +128,40 @@ def large(connection: sql.Connection, number: int) -> dict[str, bytes]:
     sums = [*read(connection, VERSIONS, "id", [number]), *read(connection, ERASED, "version", [number])]
     query = sql.select(*(VERSIONS.c[name] for name in LARGE)).where(VERSIONS.c.id == number)
     for columns in connection.execute(query):
-        if checksum(columns) == sums[-1].sum:
+        if digest(*columns) == sums[-1].sum:
             return columns._asdict()
     raise DamagedError(f"version {number} is not as it was written")
 
 
-def checksum(columns: Iterable[bytes]) -> str:
-    """SHA-256 of the `LARGE` columns of a version."""
-    return hashlib.sha256(b"".join(columns)).hexdigest()
-
-
-def learnt(connection: sql.Connection, numbers: Sequence[int]) -> pd.DataFrame:
+def learnt(connection: sql.Connection, numbers: Sequence[int]) -> list[sql.Row[Any]]:
     """The rows of `LEARNT` of versions, in the order of learning; raises DamagedError as `large`."""
-    found = []
+    found = list[sql.Row[Any]]()
     for version in read(connection, VERSIONS, "id", numbers):
         query = sql.select(LEARNT).where(LEARNT.c.version == version.id)
-        rows = list(connection.execute(query.order_by(LEARNT.c.part, LEARNT.c.application)))
-        if learnt_hash(rows) != version.learnt:
+        rows = connection.execute(query.order_by(LEARNT.c.part, LEARNT.c.application)).all()
+        if learnt_digest(rows) != version.learnt:
             told = f"the people whom version {version.id} has learnt from"
             raise DamagedError(f"{told} are not as they were written")
         found += rows
-    return pd.DataFrame(found, columns=[column.name for column in LEARNT.c])
+    return found
 
 
-def learnt_hash(rows: Sequence[Sequence[Any]]) -> str:
-    """SHA-256 of rows of `LEARNT` of a version."""
-    return hashlib.sha256(json.dumps([list(row) for row in rows]).encode()).hexdigest()
+def learnt_digest(rows: Iterable[Iterable[Any]]) -> str:
+    """The `digest` of rows of `LEARNT` of a version."""
+    return digest(json.dumps([[*row] for row in rows]).encode())
 
 
 def generator(connection: sql.Connection) -> bytes:
     """State of the random numbers after the last batch; raises DamagedError as `large`."""
     state = connection.scalar(sql.select(GENERATOR.c.state))
-    if state is None or hashlib.sha256(state).hexdigest() != last(connection, BATCHES).state:
+    if state is None or digest(state) != last(connection, BATCHES).state:
         raise DamagedError("the state of the random numbers is not as it was written")
     return state
 
 
-def features_hash(salt: bytes, features: str) -> str:
-    """The salted hash of the features of a person."""
-    return hashlib.sha256(salt + features.encode()).hexdigest()
+def digest(*parts: bytes) -> str:
+    """SHA-256 of bytes."""
+    return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 def _small(table: sql.Table) -> list[sql.Column[Any]]:
@@ -186,11 +173,11 @@ def _link(before: bytes, table: sql.Table, row: Sequence[Any]) -> bytes:
     """The entry of a row, by its values of the columns `_small`, after the entry before."""
     values = list(row)
     if table is APPLICATIONS:
-        salt, place = values.pop(FEATURES + 1), FEATURES
+        salt = values.pop(FEATURES + 1)
         if salt is not None:  # else the person was forgotten
-            values[place] = features_hash(salt, str(values[place]))
+            values[FEATURES] = digest(salt, str(values[FEATURES]).encode())
     content = json.dumps([table.name, *values], default=bytes.hex).encode()
-    return hashlib.sha256(before + hashlib.sha256(content).digest()).digest()
+    return hashlib.sha256(before + content).digest()
 
 
 def _changed(table: sql.Table, row: Sequence[Any]) -> DamagedError:

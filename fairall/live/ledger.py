@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import secrets
@@ -137,7 +136,7 @@ class Ledger(Viewed):
             chain.append(connection, ABOUT, [{"key": key, "value": text} for key, text in kept.items()])
             ledger._append_version(connection, version.columns(), None, report, [])
             connection.execute(sql.insert(GENERATOR).values(id=1))
-            ledger._append_batch(connection, version, None, {"people": 0})
+            ledger._append_batch(connection, version)
             ledger._promote(connection, 1, "the first version")
         return ledger
 
@@ -261,9 +260,7 @@ class Ledger(Viewed):
             accepted = accepted & (lot >= drawn[-1]) if len(drawn) else accepted
             propensity = lottery(propensity.unsqueeze(0), places)[0]
         process.taken.add(accepted.expand(len(seeds), n))
-        rule = process.exploration.rule.name
-        words = {"people": n, "places": places, "explore": settings.explore, "exploration": rule}
-        self._append_batch(connection, version, int(given.timed), words)
+        self._append_batch(connection, version, timed=int(given.timed), places=places)
         ids = [given.ids[row] for row in rows]
         columns = {
             "person": ids,
@@ -282,13 +279,18 @@ class Ledger(Viewed):
         return np.stack([accepted.numpy(), propensity.double().numpy(), np.full(n, version.number)], axis=1)
 
     def _append_batch(
-        self, connection: sql.Connection, version: Version, timed: int | None, words: Mapping[str, Any]
+        self,
+        connection: sql.Connection,
+        version: Version,
+        *,
+        timed: int | None = None,
+        places: int | None = None,
     ) -> None:
         """Record a batch of people, and the state of the random numbers after it."""
         state = version.luck
         connection.execute(sql.update(GENERATOR).values(state=state))
-        row = {"at": _now(), "timed": timed, "words": json.dumps(words)}
-        chain.append(connection, BATCHES, [row | {"state": hashlib.sha256(state).hexdigest()}])
+        row = {"at": _now(), "timed": timed, "places": places, "state": chain.digest(state)}
+        chain.append(connection, BATCHES, [row])
 
     def _append_version(
         self,
@@ -300,7 +302,7 @@ class Ledger(Viewed):
     ) -> None:
         """Record a version with its rows of `LEARNT`."""
         row = {**columns, "parent": parent, "at": _now(), "report": json.dumps(report)}
-        row |= {"learnt": chain.learnt_hash([[*one.values()] for one in learnt])}
+        row |= {"learnt": chain.learnt_digest(one.values() for one in learnt)}
         chain.append(connection, VERSIONS, [row])
         if learnt:
             connection.execute(sql.insert(LEARNT), learnt)
@@ -568,7 +570,7 @@ class Ledger(Viewed):
                 raise FairAllError(f"{person}: was forgotten already")
             x = self._on_duty(connection).encoded(known.to_frame().T)[0][0]
             self._remove(connection, number := int(known["id"]), FORGOTTEN)
-            hashed = chain.features_hash(known["salt"], known["features"])
+            hashed = chain.digest(known["salt"], known["features"].encode())
             own = sql.update(APPLICATIONS).where(APPLICATIONS.c.id == number)
             connection.execute(own.values(features=hashed, salt=None))
             for version in connection.scalars(sql.select(VERSIONS.c.id)).all() if learnt else []:
@@ -576,7 +578,7 @@ class Ledger(Viewed):
                 state = unpacked(columns["state"])
                 if blanked(state, x):
                     columns["state"] = packed(state)
-                    row = {"version": version, "sum": chain.checksum(columns.values())}
+                    row = {"version": version, "sum": chain.digest(*columns.values())}
                     chain.append(connection, ERASED, [row])
                     own = sql.update(VERSIONS).where(VERSIONS.c.id == version)
                     connection.execute(own.values(state=columns["state"]))
@@ -678,7 +680,7 @@ class Ledger(Viewed):
 
 def _drawn(text: str) -> float:
     """A number in [0, 1) that a text determines, as if it were drawn."""
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big") / 2**56
+    return int(chain.digest(text.encode())[:14], 16) / 2**56
 
 
 def _now() -> int:

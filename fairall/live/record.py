@@ -10,7 +10,7 @@ import sqlalchemy as sql
 
 from fairall.errors import FairAllError
 from fairall.live import chain
-from fairall.live.store import APPLICATIONS, OUTCOMES, REMOVED, VERSIONS, DamagedError
+from fairall.live.store import APPLICATIONS, DUTY, LEARNT, OUTCOMES, REMOVED, VERSIONS, DamagedError
 
 FORGOTTEN, WITHDRAWN = "forgotten", "withdrawn"
 
@@ -42,14 +42,17 @@ class Record(NamedTuple):
 
 def record(connection: sql.Connection) -> Record:
     """Read all rows of a ledger; raises DamagedError as `chain.verify`."""
-    frames, links = chain.verify(connection)
-    people = _with_removed(frames["applications"], frames["removed"])
+    rows, links = chain.verify(connection)
+    people = _applications(rows["applications"], rows["removed"])
+    frames = {
+        table.name: _frame(table, rows[table.name]) for table in (OUTCOMES, REMOVED, VERSIONS, LEARNT, DUTY)
+    }
     latest = frames["outcomes"].drop_duplicates("application", keep="last").set_index("application")
     people = people.join(latest[["id", "label"]].rename(columns={"id": "outcome"}))
     people = people[~people[WITHDRAWN]]
-    outcomes = frames["outcomes"][frames["outcomes"]["application"].isin(people.index)]
-    others = {name: frames[name] for name in ("removed", "versions", "learnt", "duty")}
-    return Record(people, outcomes, **others, clock=clock(connection), links=links)
+    outcomes = frames.pop("outcomes")
+    outcomes = outcomes[outcomes["application"].isin(people.index)]
+    return Record(people, outcomes, **frames, clock=clock(connection), links=links)
 
 
 def applications(connection: sql.Connection, name: str, values: Sequence[Any]) -> pd.DataFrame:
@@ -58,20 +61,26 @@ def applications(connection: sql.Connection, name: str, values: Sequence[Any]) -
     Columns are those of `APPLICATIONS`, without features of people who were forgotten; `forgotten` and
     `withdrawn` say which were.
     """
-    rows = chain.frame(APPLICATIONS, chain.read(connection, APPLICATIONS, name, values))
-    removed = chain.read(connection, REMOVED, "application", rows["id"].tolist())
-    return _with_removed(rows, chain.frame(REMOVED, removed))
+    rows = chain.read(connection, APPLICATIONS, name, values)
+    return _applications(rows, chain.read(connection, REMOVED, "application", [row.id for row in rows]))
 
 
-def _with_removed(rows: pd.DataFrame, removed: pd.DataFrame) -> pd.DataFrame:
+def _applications(rows: Sequence[Any], removed: Sequence[Any]) -> pd.DataFrame:
     """Applications, and which of them were removed."""
-    for how in (FORGOTTEN, WITHDRAWN):
-        rows[how] = rows["id"].isin(removed.loc[removed["how"] == how, "application"])
-    if (rows["salt"].isna() != rows[FORGOTTEN]).any():
+    how = {(row.application, row.how) for row in removed}
+    people = _frame(APPLICATIONS, rows).set_index("id")
+    for name in (FORGOTTEN, WITHDRAWN):
+        people[name] = [(row.id, name) in how for row in rows]
+    if (people["salt"].isna() != people[FORGOTTEN]).any():
         raise DamagedError("features are missing, or are there of somebody who was forgotten")
-    rows["features"] = rows["features"].mask(rows[FORGOTTEN], None)
-    rows[["accepted", "held"]] = rows[["accepted", "held"]].astype(bool)
-    return rows.set_index("id")
+    people["features"] = people["features"].where(~people[FORGOTTEN], None)
+    return people.astype({"accepted": bool, "held": bool, FORGOTTEN: bool, WITHDRAWN: bool})
+
+
+def _frame(table: sql.Table, rows: Sequence[Any]) -> pd.DataFrame:
+    """Columns of a table that rows of `chain.read` have."""
+    names = [column.name for column in table.c if column.name not in chain.LARGE]
+    return pd.DataFrame([[getattr(row, name) for name in names] for row in rows], columns=names)
 
 
 def latest_application(connection: sql.Connection) -> int:

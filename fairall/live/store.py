@@ -54,13 +54,13 @@ DUTY = _rows(
     Column("why", Text),
 )
 # People who were decided on together, none in the first, which has id 0. `timed` says whether they had times,
-# NULL where there were none; `state` is the hash of that of the random numbers after them, which of the last
-# batch is in `generator`; `words` is JSON for who reads it.
+# `places` how many could be accepted, NULL without a limit; `state` is the hash of that of the random numbers
+# after them, which of the last batch is in `generator`.
 BATCHES = _rows(
     "batches",
     Column("at", BigInteger),
     Column("timed", Integer),
-    Column("words", Text),
+    Column("places", Integer),
     Column("state", Text),
 )
 GENERATOR = sql.Table(

@@ -115,7 +115,7 @@ class Version:
             leave_out(state, replayed(self.process, self.first, self.updates))
         with saved(self.policy) as folder:
             columns = {"weights": (folder / WEIGHTS).read_bytes(), "state": packed(state)}
-        return columns | {"sum": chain.checksum(columns.values())}
+        return columns | {"sum": chain.digest(*columns.values())}
 
 
 def first(words: Sequence[str], modules: Collection[str] = ()) -> Version:
@@ -251,12 +251,13 @@ def read(
 def updates_of(connection: sql.Connection, policy: Policy, numbers: Sequence[int]) -> list[Decided]:
     """The updates by which versions were made, with the outcomes that each of them knew."""
     learnt = chain.learnt(connection, numbers)
-    people = applications(connection, "id", learnt["application"].tolist())
-    outcomes = chain.read(connection, OUTCOMES, "id", learnt["outcome"].dropna().astype(int).tolist())
-    label = learnt["outcome"].map({row.id: row.label for row in outcomes})
-    people = people.loc[learnt["application"]].assign(label=label.to_numpy())
-    by_part = people.groupby([learnt["version"].to_numpy(), learnt["part"].to_numpy()])
-    return [update(part, policy) for _, part in by_part]
+    people = applications(connection, "id", [row.application for row in learnt])
+    known = [row.outcome for row in learnt if row.outcome is not None]
+    labels = {row.id: row.label for row in chain.read(connection, OUTCOMES, "id", known)}
+    people = people.loc[[row.application for row in learnt]]
+    people["label"] = [labels.get(row.outcome) for row in learnt]
+    parts = [np.array([getattr(row, name) for row in learnt]) for name in ("version", "part")]
+    return [update(part, policy) for _, part in people.groupby(parts)]
 
 
 def update(people: pd.DataFrame, policy: Policy) -> Decided:
