@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sql
@@ -39,7 +40,7 @@ def append(connection: sql.Connection, table: sql.Table, rows: Sequence[Mapping[
     written = [{"id": newest_id + k, **row, "entry": entry + k} for k, row in enumerate(rows, 1)]
     links = []
     for row in written:
-        link = _link(link, table, [row[column.name] for column in _small(table)])
+        link = _link(link, table, [row[column.name] for column in small(table)])
         links.append({"id": row["entry"], "hash": link})
     if rows:
         connection.execute(sql.insert(CHAIN), links)
@@ -78,10 +79,11 @@ def last(connection: sql.Connection, table: sql.Table) -> Any:
     raise DamagedError(f"the table {table.name} has no row")
 
 
+@cache
 def _rows(table: sql.Table) -> sql.Select[Any]:
-    """Columns `_small`, the entry of each row, and the entry before."""
+    """Columns `small`, the entry of each row, and the entry before."""
     before = CHAIN.alias()
-    query = sql.select(*_small(table), CHAIN.c.hash.label("link"), before.c.hash.label("previous"))
+    query = sql.select(*small(table), CHAIN.c.hash.label("link"), before.c.hash.label("previous"))
     query = query.outerjoin_from(table, CHAIN, CHAIN.c.id == table.c.entry)
     return query.outerjoin(before, before.c.id == table.c.entry - 1)
 
@@ -164,13 +166,14 @@ def digest(*parts: bytes) -> str:
     return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
-def _small(table: sql.Table) -> list[sql.Column[Any]]:
+@cache
+def small(table: sql.Table) -> list[sql.Column[Any]]:
     """Columns without those that are `LARGE`."""
     return [column for column in table.c if column.name not in LARGE or table is not VERSIONS]
 
 
 def _link(before: bytes, table: sql.Table, row: Sequence[Any]) -> bytes:
-    """The entry of a row, by its values of the columns `_small`, after the entry before."""
+    """The entry of a row, by its values of the columns `small`, after the entry before."""
     values = list(row)
     if table is APPLICATIONS:
         salt = values.pop(FEATURES + 1)

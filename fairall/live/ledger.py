@@ -334,7 +334,7 @@ class Ledger(Viewed):
         known = self._applications(connection, ids)
         new, column, timed = known["id"].isna().to_numpy(), people[settings.id], settings.time in people
         refuse(column, known["gone"], GONE)
-        given = tables.applicants(people, ids, version.policy.reader, settings)
+        given = tables.applicants(people, ids, version.policy.reader, version.scaler, settings)
         if not new.all():
             x, s = version.encoded(known[~new])
             other = np.zeros(len(new), dtype=bool)
@@ -437,7 +437,7 @@ class Ledger(Viewed):
         told |= {"waiting": waiting, "young": young}
         if people.empty:
             return told
-        updates = [versions.update(part, before.policy) for _, part in people.groupby("part")]
+        updates = [before.update(part) for _, part in people.groupby("part")]
         some, label = people.iloc[-MOST_OF_REPORT:], people["label"].dropna()
         probability = before.probability(some)
         after = before.learnt(updates)
@@ -620,10 +620,8 @@ class Ledger(Viewed):
 
         Besides, `gone` says whether the application was withdrawn, or the person forgotten.
         """
-        known = applications(connection, "person", ids).reset_index().set_index("person")
-        known["gone"] = known[FORGOTTEN] | known[WITHDRAWN]
-        known = known.reindex(ids)
-        return known.assign(gone=known["gone"].eq(True))
+        known = applications(connection, "person", ids).set_index("person").reindex(ids)
+        return known.assign(gone=known[FORGOTTEN].eq(True) | known[WITHDRAWN].eq(True))
 
     def _application(self, connection: sql.Connection, person: str) -> tuple[pd.Series, list[int]]:
         """The row of `_applications` of an id, and the versions that may hold values of the person.

@@ -43,7 +43,8 @@ class Record(NamedTuple):
 def record(connection: sql.Connection) -> Record:
     """Read all rows of a ledger; raises DamagedError as `chain.verify`."""
     rows, links = chain.verify(connection)
-    people = _applications(rows["applications"], rows["removed"])
+    people = _applications(rows["applications"], rows["removed"]).set_index("id")
+    people = people.astype(dict.fromkeys(["accepted", "held", FORGOTTEN, WITHDRAWN], bool))
     frames = {
         table.name: _frame(table, rows[table.name]) for table in (OUTCOMES, REMOVED, VERSIONS, LEARNT, DUTY)
     }
@@ -56,7 +57,7 @@ def record(connection: sql.Connection) -> Record:
 
 
 def applications(connection: sql.Connection, name: str, values: Sequence[Any]) -> pd.DataFrame:
-    """Applications by the values of a column, with the id as index.
+    """Applications by the values of a column.
 
     Columns are those of `APPLICATIONS`, without features of people who were forgotten; `forgotten` and
     `withdrawn` say which were.
@@ -67,20 +68,20 @@ def applications(connection: sql.Connection, name: str, values: Sequence[Any]) -
 
 def _applications(rows: Sequence[Any], removed: Sequence[Any]) -> pd.DataFrame:
     """Applications, and which of them were removed."""
-    how = {(row.application, row.how) for row in removed}
-    people = _frame(APPLICATIONS, rows).set_index("id")
-    for name in (FORGOTTEN, WITHDRAWN):
-        people[name] = [(row.id, name) in how for row in rows]
-    if (people["salt"].isna() != people[FORGOTTEN]).any():
-        raise DamagedError("features are missing, or are there of somebody who was forgotten")
-    people["features"] = people["features"].where(~people[FORGOTTEN], None)
-    return people.astype({"accepted": bool, "held": bool, FORGOTTEN: bool, WITHDRAWN: bool})
+    people, hows = _frame(APPLICATIONS, rows), {(row.application, row.how) for row in removed}
+    for how in (FORGOTTEN, WITHDRAWN):
+        people[how] = [(row.id, how) in hows for row in rows]
+    if rows:
+        if (people["salt"].isna() != people[FORGOTTEN]).any():
+            raise DamagedError("features are missing, or are there of somebody who was forgotten")
+        people.loc[people[FORGOTTEN], "features"] = None
+    return people
 
 
 def _frame(table: sql.Table, rows: Sequence[Any]) -> pd.DataFrame:
     """Columns of a table that rows of `chain.read` have."""
-    names = [column.name for column in table.c if column.name not in chain.LARGE]
-    return pd.DataFrame([[getattr(row, name) for name in names] for row in rows], columns=names)
+    names = [column.name for column in chain.small(table)]
+    return pd.DataFrame([row[: len(names)] for row in rows], columns=names)
 
 
 def latest_application(connection: sql.Connection) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,24 +13,26 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import sqlalchemy as sql
+import torch
 from torch import Tensor
 
 from fairall.config.compose import PLACES, checked_node, compose_config, places
 from fairall.config.schema import Config, ExplorationRule
 from fairall.data.own_table import OwnTable
 from fairall.data.people import Decided, float32
+from fairall.data.prepared import Scaler
 from fairall.decide.load import IN_MLFLOW, find_policy
 from fairall.display.progress import Display
 from fairall.errors import FairAllError
 from fairall.experiment import Job, job, warmed_up
 from fairall.live import chain
-from fairall.live.people import encoded
+from fairall.live.people import cells_of
 from fairall.live.record import applications, lineage
 from fairall.live.state import fill_in, leave_out, packed, remembering, replayed, unpacked
 from fairall.live.store import OUTCOMES
 from fairall.models.learner import Learner
 from fairall.online.process import Process
-from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy
+from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy, schema_of
 from fairall.results.runs import run_folder
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.files import write_sums
@@ -84,9 +87,19 @@ class Version:
         for name, state in unpacked(luck).items():
             getattr(self.process, name).load_state_dict(state)
 
+    @cached_property
+    def scaler(self) -> Scaler:
+        """The scaler of features."""
+        return Scaler(schema_of(self.policy.reader))
+
     def encoded(self, people: pd.DataFrame) -> tuple[Tensor, Tensor]:
-        """X (N, D) and s (N,) of applications."""
-        return encoded(people["features"].tolist(), self.policy.reader), float32(people["s"].to_numpy(float))
+        """X (N, D) and s (N,) of applications; x of somebody who was forgotten is 0."""
+        reader, known = self.policy.reader, people["features"].notna().to_numpy()
+        x = torch.zeros(len(people), len(reader.features))
+        if known.any():
+            cells = cells_of(people["features"][known].tolist(), reader.names)
+            x[known] = self.scaler.transform(reader.read(cells, needs_group=False)[0])
+        return x, float32(people["s"].to_numpy(dtype=float))
 
     def probability(self, people: pd.DataFrame) -> np.ndarray:
         """Acceptance probabilities of applications (N,), without exploration of the ledger."""
@@ -107,6 +120,22 @@ class Version:
         policy, learner = self.policy, self.process.learner
         after = Policy(learner, policy.reader, policy.points, policy.config, policy.modules)
         return replace(self, policy=after, updates=[*self.updates, *updates])
+
+    def update(self, people: pd.DataFrame) -> Decided:
+        """People as a learner gets them, the same for all seeds; the propensity of a forgotten one is NaN.
+
+        Args:
+            people: B of them, as of `record.applications`, with `label`.
+        """
+        x, s = self.encoded(people)
+        columns = (
+            people["propensity"].mask(people["forgotten"]),
+            people["accepted"],
+            people["label"].fillna(0),
+        )
+        propensity, accepted, label = (float32(column.to_numpy(dtype=float)) for column in columns)
+        each, n_seeds = (x, s, propensity, accepted > 0, label), len(self.policy.seeds)
+        return Decided(*(one.expand(n_seeds, *one.shape).contiguous() for one in each))
 
     def columns(self) -> dict[str, Any]:
         """Values of the columns of `VERSIONS`: `weights`, `state` and their `sum`."""
@@ -243,34 +272,18 @@ def read(
         return version
     numbers = lineage(connection, number)
     first, state = (unpacked(chain.large(connection, one)["state"]) for one in (numbers[0], number))
-    updates = updates_of(connection, version.policy, numbers) if remembering(version.process) else []
+    updates = _updates(connection, version, numbers) if remembering(version.process) else []
     fill_in(state, replayed(version.process, first, updates))
     return replace(version.restore(state), first=first, updates=updates)
 
 
-def updates_of(connection: sql.Connection, policy: Policy, numbers: Sequence[int]) -> list[Decided]:
+def _updates(connection: sql.Connection, version: Version, numbers: Sequence[int]) -> list[Decided]:
     """The updates by which versions were made, with the outcomes that each of them knew."""
     learnt = chain.learnt(connection, numbers)
-    people = applications(connection, "id", [row.application for row in learnt])
+    people = applications(connection, "id", [row.application for row in learnt]).set_index("id")
     known = [row.outcome for row in learnt if row.outcome is not None]
     labels = {row.id: row.label for row in chain.read(connection, OUTCOMES, "id", known)}
     people = people.loc[[row.application for row in learnt]]
     people["label"] = [labels.get(row.outcome) for row in learnt]
     parts = [np.array([getattr(row, name) for row in learnt]) for name in ("version", "part")]
-    return [update(part, policy) for _, part in people.groupby(parts)]
-
-
-def update(people: pd.DataFrame, policy: Policy) -> Decided:
-    """People as a learner gets them, the same for all seeds; the propensity of a forgotten one is NaN.
-
-    Args:
-        people: B of them, as of `record.applications`, with `label`.
-        policy: whose features they have.
-    """
-    x = encoded(people["features"].fillna("").tolist(), policy.reader)
-    propensity = people["propensity"].mask(people["forgotten"])
-    columns = (people["s"], propensity, people["accepted"], people["label"].fillna(0))
-    s, propensity, accepted, label = (float32(column.to_numpy(dtype=float)) for column in columns)
-    n_seeds = len(policy.seeds)
-    each = (x, s, propensity, accepted > 0, label)
-    return Decided(*(one.expand(n_seeds, *one.shape).contiguous() for one in each))
+    return [version.update(part) for _, part in people.groupby(parts)]
