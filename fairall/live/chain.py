@@ -117,7 +117,7 @@ def verify(connection: sql.Connection) -> tuple[dict[str, list[sql.Row[Any]]], l
     rows[LEARNT.name] = learnt(connection, numbers)
     if len(rows[LEARNT.name]) != connection.scalar(sql.select(sql.func.count()).select_from(LEARNT)):
         raise DamagedError(f"the table {LEARNT.name} has rows of no version")
-    generator(connection)
+    generator(connection, last(connection, BATCHES))
     if connection.dialect.name == "sqlite":
         found = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
         if found != ["ok"]:
@@ -153,10 +153,10 @@ def learnt_digest(rows: Iterable[Iterable[Any]]) -> str:
     return digest(json.dumps([[*row] for row in rows]).encode())
 
 
-def generator(connection: sql.Connection) -> bytes:
-    """State of the random numbers after the last batch; raises DamagedError as `large`."""
+def generator(connection: sql.Connection, batch: Any) -> bytes:
+    """State of the random numbers after the `last` batch; raises DamagedError as `large`."""
     state = connection.scalar(sql.select(GENERATOR.c.state))
-    if state is None or digest(state) != last(connection, BATCHES).state:
+    if state is None or digest(state) != batch.state:
         raise DamagedError("the state of the random numbers is not as it was written")
     return state
 

@@ -200,11 +200,11 @@ class Ledger(Viewed):
         """
         settings, left_out = self.settings, dict[int, str]()
         with self._writing() as connection:
-            version, given = self._on_duty(connection), None
+            version, batch, given = self._on_duty(connection), chain.last(connection, BATCHES), None
             left = people.reset_index(drop=True) if isinstance(people, pd.DataFrame) else people
             while given is None:
                 try:
-                    given, known = self._applicants(connection, version, left, confirm_times)
+                    given, known = self._applicants(connection, version, batch, left, confirm_times)
                 except RowsError as error:
                     if len(error.reasons) == len(left):
                         raise
@@ -216,7 +216,7 @@ class Ledger(Viewed):
             new = known["id"].isna().to_numpy()
             found = known[["accepted", "propensity", "version"]].to_numpy(dtype=float)
             if new.any():
-                found[new] = self._decide(connection, version, given, np.flatnonzero(new), capacity)
+                found[new] = self._decide(connection, version, batch, given, np.flatnonzero(new), capacity)
             numbers = {"decision": found[:, 0].astype(int), "propensity": found[:, 1]}
             numbers |= {"version": found[:, 2].astype(int), "new": new}
             decided = pd.DataFrame({settings.id: given.ids} | numbers, index=people.index[left.index])
@@ -229,11 +229,12 @@ class Ledger(Viewed):
         self,
         connection: sql.Connection,
         version: Version,
+        batch: Any,
         given: Applicants,
         rows: np.ndarray,
         capacity: int | float | None,
     ) -> np.ndarray:
-        """Decide on the people at `rows` (N,), and insert them as a batch.
+        """Decide on the people at `rows` (N,), and insert them as a batch after the last one, `batch`.
 
         Returns:
             Decision, propensity and version, shape (N, 3).
@@ -241,21 +242,21 @@ class Ledger(Viewed):
         settings, process, seeds, n = self.settings, version.process, version.policy.seeds, len(rows)
         if n > MOST_AT_ONCE:
             raise FairAllError(f"{n} people are too many at once: give tables of {MOST_AT_ONCE} at most")
-        version.draw_on(chain.generator(connection))
+        version.draw_on(chain.generator(connection, batch))
         x, s = given.x[rows].expand(len(seeds), n, -1), given.s[rows].expand(len(seeds), n)
         wanted = process.decide(People(x, s, torch.zeros_like(s)))
         assert wanted.uniform is not None
         uniform, propensity = wanted.uniform[0], self._combined(version, wanted.propensity.detach())
         propensity = propensity + (1.0 - propensity) * settings.explore
         accepted, places = uniform < propensity, None
-        batch = chain.last(connection, BATCHES).id + 1
+        number = batch.id + 1
         if capacity is not None:
             places = n_places(capacity, n, "capacity")
             if n > MOST_WITH_PLACES:
                 raise FairAllError(
                     f"capacity: exact propensities are for {MOST_WITH_PLACES} people at most, not {n}"
                 )
-            lot = SeedStreams(seeds[:1], f"places of batch {batch}").uniform(n)[0]
+            lot = SeedStreams(seeds[:1], f"places of batch {number}").uniform(n)[0]
             drawn = lot[accepted].sort(descending=True).values[:places]
             accepted = accepted & (lot >= drawn[-1]) if len(drawn) else accepted
             propensity = lottery(propensity.unsqueeze(0), places)[0]
@@ -273,7 +274,7 @@ class Ledger(Viewed):
             "accepted": accepted.int().tolist(),
             "held": [int(_drawn(f"{seeds[0]} held out {person}") < settings.held_out) for person in ids],
         }
-        of_all = {"batch": batch, "version": version.number}
+        of_all = {"batch": number, "version": version.number}
         people = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
         chain.append(connection, APPLICATIONS, [of_all | row for row in people])
         return np.stack([accepted.numpy(), propensity.double().numpy(), np.full(n, version.number)], axis=1)
@@ -322,9 +323,14 @@ class Ledger(Viewed):
         return texts.to_numpy()
 
     def _applicants(
-        self, connection: sql.Connection, version: Version, people: pd.DataFrame, confirm_times: bool
+        self,
+        connection: sql.Connection,
+        version: Version,
+        batch: Any,
+        people: pd.DataFrame,
+        confirm_times: bool,
     ) -> tuple[Applicants, pd.DataFrame]:
-        """A table of N people, and what is known of them (`_applications`).
+        """A table of N people, and what is known of them (`_applications`), after the last `batch`.
 
         Raises:
             FairAllError: as `decide`, where anybody cannot be decided on.
@@ -342,7 +348,7 @@ class Ledger(Viewed):
             late = (known["time"].to_numpy() != given.time) & timed & ~new
             for wrong, how in ((other, "with other features"), (late, "at another time")):
                 refuse(column, wrong, f"has been decided on {how}; an id stands for one application")
-        if new.any() and chain.last(connection, BATCHES).timed not in (None, timed):
+        if new.any() and batch.timed not in (None, timed):
             why = "this table is unlike those before; either all tables of a ledger have times or none"
             raise FairAllError(f"column {settings.time!r}: {why}")
         if timed:

@@ -71,12 +71,10 @@ def applicants(
     if unknown:
         raise FairAllError(f"column {shown(unknown[0])!r} is new to the policy: leave it out of the table")
     cells = pd.DataFrame({name: _texts(people[name]) for name in reader.columns if name in people})
-    for _, column in cells.items():
-        refuse(column, column.str.len() > LONGEST_CELL, f"is longer than {LONGEST_CELL} characters")
     x, s, notes = reader.read(cells, refuse_unknown=True)
     for k, name in enumerate(reader.names):
         refuse(cells[name], np.abs(x[:, k]) > LARGEST, f"is beyond {LARGEST:g}: use another unit")
-    features = list(map(as_row, cells[reader.names].fillna("").to_numpy(dtype=object)))
+    features = [as_row(row) for row in zip(*(cells[name] for name in reader.names), strict=True)]
     times = _times(people, settings, int(time.time()))
     return Applicants(ids, times, settings.time in people, features, scaler.transform(x), float32(s), notes)
 
@@ -109,7 +107,7 @@ def cells_of(features: Sequence[str], names: Sequence[str]) -> pd.DataFrame:
 
 
 def as_row(cells: Sequence[object]) -> str:
-    """Cells as a row of CSV."""
+    """Cells as a row of CSV; a missing one is empty."""
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="").writerow(cells)
     return text.getvalue()
@@ -185,6 +183,8 @@ def _texts(column: pd.Series) -> pd.Series:
     """Cells as texts that read as the same values, missing where they are empty."""
     codes, words = words_of(column)
     texts = np.array([word.strip() or None for word in words], dtype=object)
+    long = taken([len(word) > LONGEST_CELL for word in words], codes, False)
+    refuse(column, long, f"is longer than {LONGEST_CELL} characters")
     return pd.Series(taken(texts, codes, None), dtype=object, index=column.index, name=column.name)
 
 

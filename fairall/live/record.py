@@ -45,9 +45,10 @@ def record(connection: sql.Connection) -> Record:
     rows, links = chain.verify(connection)
     people = _applications(rows["applications"], rows["removed"]).set_index("id")
     people = people.astype(dict.fromkeys(["accepted", "held", FORGOTTEN, WITHDRAWN], bool))
-    frames = {
-        table.name: _frame(table, rows[table.name]) for table in (OUTCOMES, REMOVED, VERSIONS, LEARNT, DUTY)
-    }
+    frames = {}
+    for table in (OUTCOMES, REMOVED, VERSIONS, LEARNT, DUTY):
+        names = [column.name for column in chain.small(table)]
+        frames[table.name] = pd.DataFrame([row[: len(names)] for row in rows[table.name]], columns=names)
     latest = frames["outcomes"].drop_duplicates("application", keep="last").set_index("application")
     people = people.join(latest[["id", "label"]].rename(columns={"id": "outcome"}))
     people = people[~people[WITHDRAWN]]
@@ -68,20 +69,16 @@ def applications(connection: sql.Connection, name: str, values: Sequence[Any]) -
 
 def _applications(rows: Sequence[Any], removed: Sequence[Any]) -> pd.DataFrame:
     """Applications, and which of them were removed."""
-    people, hows = _frame(APPLICATIONS, rows), {(row.application, row.how) for row in removed}
-    for how in (FORGOTTEN, WITHDRAWN):
-        people[how] = [(row.id, how) in hows for row in rows]
-    if rows:
-        if (people["salt"].isna() != people[FORGOTTEN]).any():
-            raise DamagedError("features are missing, or are there of somebody who was forgotten")
+    hows = {(row.application, row.how) for row in removed}
+    flags = [[(row.id, how) in hows for how in (FORGOTTEN, WITHDRAWN)] for row in rows]
+    if any((row.salt is None) != forgotten for row, (forgotten, _) in zip(rows, flags, strict=True)):
+        raise DamagedError("features are missing, or are there of somebody who was forgotten")
+    names = [column.name for column in chain.small(APPLICATIONS)]
+    cells = [[*row[: len(names)], *removed] for row, removed in zip(rows, flags, strict=True)]
+    people = pd.DataFrame(cells, columns=[*names, FORGOTTEN, WITHDRAWN])
+    if hows:
         people.loc[people[FORGOTTEN], "features"] = None
     return people
-
-
-def _frame(table: sql.Table, rows: Sequence[Any]) -> pd.DataFrame:
-    """Columns of a table that rows of `chain.read` have."""
-    names = [column.name for column in chain.small(table)]
-    return pd.DataFrame([row[: len(names)] for row in rows], columns=names)
 
 
 def latest_application(connection: sql.Connection) -> int:

@@ -98,7 +98,7 @@ class Version:
         x = torch.zeros(len(people), len(reader.features))
         if known.any():
             cells = cells_of(people["features"][known].tolist(), reader.names)
-            x[known] = self.scaler.transform(reader.read(cells, needs_group=False)[0])
+            x[torch.tensor(known)] = self.scaler.transform(reader.read(cells, needs_group=False)[0])
         return x, float32(people["s"].to_numpy(dtype=float))
 
     def probability(self, people: pd.DataFrame) -> np.ndarray:
