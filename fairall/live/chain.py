@@ -20,9 +20,9 @@ from fairall.live.store import (
     BATCHES,
     CHAIN,
     CHAINED,
-    ERASED,
     GENERATOR,
     LEARNT,
+    SUMS,
     VERSIONS,
     DamagedError,
     newest,
@@ -127,12 +127,12 @@ def verify(connection: sql.Connection) -> tuple[dict[str, list[sql.Row[Any]]], l
 
 def large(connection: sql.Connection, number: int) -> dict[str, bytes]:
     """The `LARGE` columns of a version; raises DamagedError where they are not as they were written."""
-    sums = [*read(connection, VERSIONS, "id", [number]), *read(connection, ERASED, "version", [number])]
+    sums = read(connection, SUMS, "version", [number])
     query = sql.select(*(VERSIONS.c[name] for name in LARGE)).where(VERSIONS.c.id == number)
-    for columns in connection.execute(query):
-        if digest(*columns) == sums[-1].sum:
-            return columns._asdict()
-    raise DamagedError(f"version {number} is not as it was written")
+    columns = connection.execute(query).one_or_none()
+    if columns is None or [digest(*columns)] != [row.sum for row in sums[-1:]]:
+        raise DamagedError(f"version {number} is not as it was written")
+    return columns._asdict()
 
 
 def learnt(connection: sql.Connection, numbers: Sequence[int]) -> list[sql.Row[Any]]:

@@ -7,7 +7,6 @@ import math
 import secrets
 import time
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -48,12 +47,12 @@ from fairall.live.store import (
     APPLICATIONS,
     BATCHES,
     DUTY,
-    ERASED,
     FORMAT,
     GENERATOR,
     LEARNT,
     OUTCOMES,
     REMOVED,
+    SUMS,
     VERSIONS,
     Store,
     newest,
@@ -69,7 +68,7 @@ if TYPE_CHECKING:
 
 MOST_AT_ONCE = 100_000  # people of a call of `decide`
 MOST_WITH_PLACES = 20_000  # exact propensities take time in the square of the number of people
-SUMMARY = ["people", "accepted", "outcomes", "value"]
+GROUPS = "people", "acceptance", "outcomes", "value"  # what `summary` shows of them
 GONE = "was forgotten or withdrawn"
 MOST_OF_REPORT = 10_000  # people whose probabilities before and after learning are compared
 
@@ -140,6 +139,12 @@ class Ledger(Viewed):
             ledger._promote(connection, 1, "the first version")
         return ledger
 
+    @property
+    def opened(self) -> Store:
+        """The store, which is that of a ledger."""
+        _ = self.about
+        return self.store
+
     @cached_property
     def about(self) -> dict[str, str]:
         """What the ledger was started with: settings, configuration and features, as text."""
@@ -199,7 +204,7 @@ class Ledger(Viewed):
                 left.
         """
         settings, left_out = self.settings, dict[int, str]()
-        with self._writing() as connection:
+        with self.opened.writing() as connection:
             version, batch, given = self._on_duty(connection), chain.last(connection, BATCHES), None
             left = people.reset_index(drop=True) if isinstance(people, pd.DataFrame) else people
             while given is None:
@@ -305,8 +310,14 @@ class Ledger(Viewed):
         row = {**columns, "parent": parent, "at": _now(), "report": json.dumps(report)}
         row |= {"learnt": chain.learnt_digest(one.values() for one in learnt)}
         chain.append(connection, VERSIONS, [row])
+        self._append_sum(connection, chain.last(connection, VERSIONS).id, columns)
         if learnt:
             connection.execute(sql.insert(LEARNT), learnt)
+
+    def _append_sum(self, connection: sql.Connection, version: int, columns: Mapping[str, bytes]) -> None:
+        """Record the hash of the columns `chain.LARGE` of a version."""
+        digest = chain.digest(*(columns[name] for name in chain.LARGE))
+        chain.append(connection, SUMS, [{"version": version, "sum": digest}])
 
     def _reasons(
         self, connection: sql.Connection, decided: pd.DataFrame, most: int, wording: Mapping[str, str]
@@ -381,7 +392,7 @@ class Ledger(Viewed):
             FairAllError: where a value is not possible, or is of somebody who was not accepted.
         """
         settings = self.settings
-        with self._writing() as connection:
+        with self.opened.writing() as connection:
             known, column = self._applications(connection, tables.ids_of(table, settings)), settings.id
             refuse(table[column], known["id"].isna(), "has not been decided on: an outcome needs a decision")
             gone = known["gone"].to_numpy()
@@ -430,7 +441,7 @@ class Ledger(Viewed):
             FairAllError: where learning diverges, or another process has learnt meanwhile.
         """
         settings = self.settings
-        with self._reading() as connection:
+        with self.opened.reading() as connection:
             rows = record(connection)
             began = self._learns_from(connection)
             parent, last, _ = began
@@ -461,7 +472,7 @@ class Ledger(Viewed):
             return told
         columns = after.columns()
         learnt = people.reset_index(names="application").assign(version=last + 1)
-        learnt = learnt[[column.name for column in LEARNT.c]].astype("Int64").astype(object)
+        learnt = learnt[[*LEARNT.c.keys()]].astype("Int64").astype(object)
         learnt = learnt.where(learnt.notna(), None).to_dict("records")
         with self.store.writing() as connection:
             if self._learns_from(connection) != began:
@@ -474,13 +485,13 @@ class Ledger(Viewed):
 
     def log(self) -> Log:
         """The decisions so far, with their exact propensities, as a log for `fairall evaluate`."""
-        with self._reading() as connection:
+        with self.opened.reading() as connection:
             return log_of(record(connection), self._on_duty(connection).policy, self.settings)
 
     @property
     def title(self) -> str:
         """Where it is, and the version on duty."""
-        with self._reading() as connection:
+        with self.opened.reading() as connection:
             return f"{self.store.name}, version {chain.last(connection, DUTY).version} on duty"
 
     def to_frame(self) -> pd.DataFrame:
@@ -493,17 +504,10 @@ class Ledger(Viewed):
         The value is of an accepted person: the share of good outcomes less the cost; NaN without outcomes.
         `status` adds intervals, versions, drift and alarms.
         """
-        groups = self.status()["groups"]
-        rows = [
-            {
-                "people": one["people"],
-                "accepted": one["acceptance"][0],
-                "outcomes": one["outcomes"],
-                "value": one["value"][0] if one["value"] else math.nan,
-            }
-            for one in groups
-        ]
-        return pd.DataFrame(rows, index=[one["group"] for one in groups], columns=SUMMARY)
+        groups = pd.DataFrame(self.status()["groups"], columns=["group", *GROUPS]).set_index("group")
+        for name in ("acceptance", "value"):
+            groups[name] = [share[0] if share else math.nan for share in groups[name]]
+        return groups.rename(columns={"acceptance": "accepted"}).rename_axis(None)
 
     def status(self, head: str | None = None) -> dict[str, Any]:
         """Where the ledger stands, as `fairall live status --json` shows it; see `live.status.status`.
@@ -530,7 +534,7 @@ class Ledger(Viewed):
             FairAllError: where there is no such version.
         """
         version = whole_number("version", version)
-        with self._writing() as connection:
+        with self.opened.writing() as connection:
             lineage(connection, version)
             if chain.last(connection, DUTY).version == version == self._learns_from(connection)[0]:
                 return False
@@ -550,12 +554,8 @@ class Ledger(Viewed):
         Raises:
             FairAllError: where the person is not there, or the application was withdrawn already.
         """
-        with self._writing() as connection:
-            known, learnt = self._application(connection, person)
-            if known[WITHDRAWN]:
-                raise FairAllError(f"{person}: was withdrawn already")
-            self._remove(connection, int(known["id"]), WITHDRAWN)
-        return learnt
+        with self.opened.writing() as connection:
+            return self._remove(connection, person, WITHDRAWN)[1]
 
     def forget(self, person: str) -> list[int]:
         """Erase the features of a person from the ledger and from the memory of all versions.
@@ -570,22 +570,18 @@ class Ledger(Viewed):
         Raises:
             FairAllError: where the person is not there, or was forgotten already.
         """
-        with self._writing() as connection:
-            known, learnt = self._application(connection, person)
-            if known[FORGOTTEN]:
-                raise FairAllError(f"{person}: was forgotten already")
-            x = self._on_duty(connection).encoded(known.to_frame().T)[0][0]
-            self._remove(connection, number := int(known["id"]), FORGOTTEN)
-            hashed = chain.digest(known["salt"], known["features"].encode())
-            own = sql.update(APPLICATIONS).where(APPLICATIONS.c.id == number)
+        with self.opened.writing() as connection:
+            known, learnt = self._remove(connection, person, FORGOTTEN)
+            x = self._on_duty(connection).encoded(known)[0][0]
+            hashed = chain.digest(known["salt"].item(), known["features"].item().encode())
+            own = sql.update(APPLICATIONS).where(APPLICATIONS.c.id == known["id"].item())
             connection.execute(own.values(features=hashed, salt=None))
             for version in connection.scalars(sql.select(VERSIONS.c.id)).all() if learnt else []:
                 columns = chain.large(connection, version)
                 state = unpacked(columns["state"])
                 if blanked(state, x):
                     columns["state"] = packed(state)
-                    row = {"version": version, "sum": chain.digest(*columns.values())}
-                    chain.append(connection, ERASED, [row])
+                    self._append_sum(connection, version, columns)
                     own = sql.update(VERSIONS).where(VERSIONS.c.id == version)
                     connection.execute(own.values(state=columns["state"]))
         self._deciding = None
@@ -594,16 +590,6 @@ class Ledger(Viewed):
     def version(self, connection: sql.Connection, number: int, *, whole: bool = False) -> Version:
         """A version, as of `versions.read`."""
         return versions.read(connection, self.about, number, modules=self.modules, whole=whole)
-
-    def _reading(self) -> AbstractContextManager[sql.Connection]:
-        """A transaction that reads what is a ledger."""
-        _ = self.about
-        return self.store.reading()
-
-    def _writing(self) -> AbstractContextManager[sql.Connection]:
-        """A transaction that writes to what is a ledger."""
-        _ = self.about
-        return self.store.writing()
 
     def _on_duty(self, connection: sql.Connection) -> Version:
         """The version on duty, as decisions need it."""
@@ -629,24 +615,25 @@ class Ledger(Viewed):
         known = applications(connection, "person", ids).set_index("person").reindex(ids)
         return known.assign(gone=known[FORGOTTEN].eq(True) | known[WITHDRAWN].eq(True))
 
-    def _application(self, connection: sql.Connection, person: str) -> tuple[pd.Series, list[int]]:
-        """The row of `_applications` of an id, and the versions that may hold values of the person.
+    def _remove(self, connection: sql.Connection, person: str, how: str) -> tuple[pd.DataFrame, list[int]]:
+        """Record that an application was withdrawn, or a person forgotten.
 
-        These have learnt from the person, or were made from such.
+        Returns:
+            The row of `record.applications` before, and the versions that may hold values of the person:
+            these have learnt from the person, or were made from such.
 
         Raises:
-            FairAllError: where the id is not there.
+            FairAllError: where the id is not there, or that was done already.
         """
-        known = self._applications(connection, identifiers(pd.Series([person])).tolist()).iloc[0]
-        if pd.isna(known["id"]):
+        known = applications(connection, "person", identifiers(pd.Series([person])).tolist())
+        if known.empty:
             raise FairAllError(f"{person}: has not been decided on; nothing is known")
-        learnt = sql.select(LEARNT.c.version).where(LEARNT.c.application == int(known["id"]))
-        rows = chain.read(connection, VERSIONS)
-        return known, with_descendants(rows, connection.scalars(learnt).all())
-
-    def _remove(self, connection: sql.Connection, application: int, how: str) -> None:
-        """Record that an application no longer counts, or a person was forgotten."""
-        chain.append(connection, REMOVED, [{"application": application, "how": how, "at": _now()}])
+        if known[how].item():
+            raise FairAllError(f"{person}: was {how} already")
+        number = known["id"].item()
+        chain.append(connection, REMOVED, [{"application": number, "how": how, "at": _now()}])
+        learnt = connection.scalars(sql.select(LEARNT.c.version).where(LEARNT.c.application == number))
+        return known, with_descendants(chain.read(connection, VERSIONS), learnt.all())
 
     def _combined(self, version: Version, propensity: Tensor) -> Tensor:
         """Acceptance probabilities (N,) of those of all seeds (E, N): of one they are as they are."""

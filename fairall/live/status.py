@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MOST_COMPARED = 5000  # people at the beginning and at the end, whose features are compared
 LEAST_COMPARED = 100
+NOT_COMPARED = {"why": None, "value": None, "doubt": None}
 
 
 def status(ledger: Ledger, head: str | None) -> dict[str, Any]:
@@ -65,10 +66,10 @@ def status(ledger: Ledger, head: str | None) -> dict[str, Any]:
     by_batch = people.groupby(["batch", "version", "s"], as_index=False).agg(
         date=("time", "max"), people=("accepted", "size"), accepted=("accepted", "sum")
     )
-    by_batch["group"] = by_batch["s"].map(lambda s: reader.group_name(float(s)))
     courses = by_batch.assign(
-        acceptance=list(map(_share, by_batch["accepted"], by_batch["people"])),
         date=by_batch["date"].map(told),
+        group=by_batch["s"].map(lambda s: reader.group_name(float(s))),
+        acceptance=list(map(_share, by_batch["accepted"], by_batch["people"])),
     )
     held = log_of(rows, version.policy, settings, held=True)
     found: dict[str, Any] = {
@@ -126,16 +127,15 @@ def _versions(rows: Record) -> list[dict[str, Any]]:
     broken = with_descendants(rows.versions.itertuples(), learnt)
     duty, found = dict(zip(rows.duty["version"], rows.duty["why"], strict=True)), []
     for row in rows.versions.itertuples():
-        report = json.loads(row.report)
-        guard = report.get("guard", {"why": None, "value": None, "doubt": None})
-        stood = "was on duty" if row.id in duty else "challenger"
+        report = {"people": 0, "labels": 0, "guard": NOT_COMPARED, **json.loads(row.report)}
+        guard, stood = report["guard"], "was on duty" if row.id in duty else "challenger"
         found.append(
             {
                 "version": row.id,
                 "parent": None if pd.isna(row.parent) else int(row.parent),
                 "made": told(row.at),
-                "people": report.get("people", 0),
-                "labels": report.get("labels", 0),
+                "people": report["people"],
+                "labels": report["labels"],
                 "stands": "on duty" if row.id == rows.duty["version"].iloc[-1] else stood,
                 "why": duty.get(row.id, guard["why"]),
                 "value": guard["value"],

@@ -34,15 +34,14 @@ CHAIN = sql.Table("chain", META, Column("id", Integer, primary_key=True), Column
 # Times are in seconds since 1970, UTC; `at` is when a row was written. Ids have no gaps.
 ABOUT = _rows("ledger", Column("key", Text), Column("value", Text))  # what the ledger was started with
 # `weights` are those of a saved policy; `state` is that of training, without the people of `learnt` in the
-# memory of the learner (`state`). `sum` is the hash of these two, `learnt` that of the version's rows of
-# `learnt`; `report`, what changed, is JSON.
+# memory of the learner (`state`). `learnt` is the hash of the version's rows of `learnt`; `report`, what
+# changed, is JSON.
 VERSIONS = _rows(
     "versions",
     Column("parent", ForeignKey("versions.id")),
     Column("at", BigInteger),
     Column("weights", LargeBinary),
     Column("state", LargeBinary),
-    Column("sum", Text),
     Column("learnt", Text),
     Column("report", Text),
 )
@@ -107,8 +106,8 @@ REMOVED = _rows(
     Column("how", Text),
     Column("at", BigInteger),
 )
-# The hash of weights and state of a version after a person was erased from them.
-ERASED = _rows("erased", Column("version", ForeignKey("versions.id")), Column("sum", Text))
+# The hash of weights and state of a version; the last one counts, after people were erased from them.
+SUMS = _rows("sums", Column("version", ForeignKey("versions.id"), index=True), Column("sum", Text))
 # What changes: the last state of the random numbers; by `forget` the features of a person, and copies of them
 # in the memory of a learner.
 CHANGED = {APPLICATIONS: ("features", "salt"), GENERATOR: ("state",), VERSIONS: ("state",)}

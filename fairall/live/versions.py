@@ -138,13 +138,12 @@ class Version:
         return Decided(*(one.expand(n_seeds, *one.shape).contiguous() for one in each))
 
     def columns(self) -> dict[str, Any]:
-        """Values of the columns of `VERSIONS`: `weights`, `state` and their `sum`."""
+        """Values of the columns `chain.LARGE` of `VERSIONS`."""
         state = self.training
         if self.first is not None:
             leave_out(state, replayed(self.process, self.first, self.updates))
         with saved(self.policy) as folder:
-            columns = {"weights": (folder / WEIGHTS).read_bytes(), "state": packed(state)}
-        return columns | {"sum": chain.digest(*columns.values())}
+            return {"weights": (folder / WEIGHTS).read_bytes(), "state": packed(state)}
 
 
 def first(words: Sequence[str], modules: Collection[str] = ()) -> Version:
