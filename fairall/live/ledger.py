@@ -571,8 +571,9 @@ class Ledger(Viewed):
             FairAllError: where the person is not there, or was forgotten already.
         """
         with self.opened.writing() as connection:
+            duty = self._on_duty(connection)  # which may remember the person
             known, learnt = self._remove(connection, person, FORGOTTEN)
-            x = self._on_duty(connection).encoded(known)[0][0]
+            x = duty.encoded(known)[0][0]
             hashed = chain.digest(known["salt"].item(), known["features"].item().encode())
             own = sql.update(APPLICATIONS).where(APPLICATIONS.c.id == known["id"].item())
             connection.execute(own.values(features=hashed, salt=None))
