@@ -409,15 +409,14 @@ class Ledger(Viewed):
                 tables.require_near(table, times, connection, settings)
             numbers = known["id"].astype(int).tolist()
             there = chain.read(connection, OUTCOMES, "application", numbers)
-            before = {row.application: (row.label, row.time) for row in there}
-            rows, corrected = [], 0
-            for number, *given in zip(numbers, label.tolist(), times.tolist(), strict=True):
-                old = before.get(number)
-                if old is None or old[0] != given[0] or (timed and old[1] != given[1]):
-                    corrected += old is not None
-                    columns = {"application": number, "label": given[0], "time": given[1]}
-                    rows.append(columns | {"at": _now()})
+            before = {row.application: (row.label, row.time if timed else None) for row in there}
+            rows = [
+                {"application": number, "label": good, "time": moment, "at": _now()}
+                for number, good, moment in zip(numbers, label.tolist(), times.tolist(), strict=True)
+                if before.get(number) != (good, moment if timed else None)
+            ]
             chain.append(connection, OUTCOMES, rows)
+        corrected = sum(row["application"] in before for row in rows)
         told = {"new": len(rows) - corrected, "corrected": corrected, "known": len(numbers) - len(rows)}
         return told | {"left_out": int(gone.sum())}
 

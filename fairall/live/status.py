@@ -222,12 +222,13 @@ def frames(found: dict[str, Any]) -> dict[str, pd.DataFrame]:
             return f"{number(value[0])} {interval(*value[1:])}"
         return str(value or "")
 
-    made = {}
-    left_out = ["value", "doubt", "can_be_made_again"]
-    for key, name in (("groups", "group"), ("versions", "version"), ("duties", "since")):
-        if not found[key]:
-            continue
-        frame = pd.DataFrame(found[key], dtype=object).set_index(name)
-        frame.index = frame.index.astype(str)
-        made[key] = frame.drop(columns=left_out if key == "versions" else []).map(shown)
-    return made
+    left_out = {"versions": ["value", "doubt", "can_be_made_again"]}
+    return {
+        key: pd.DataFrame(found[key], dtype=object)
+        .set_index(name)
+        .rename(str)
+        .drop(columns=left_out.get(key, []))
+        .map(shown)
+        for key, name in (("groups", "group"), ("versions", "version"), ("duties", "since"))
+        if found[key]
+    }
