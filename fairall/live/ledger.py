@@ -126,9 +126,9 @@ class Ledger(Viewed):
         of_live = [word for word in words if word.startswith(PREFIX)]
         Settings.read(of_live)
         version = versions.first([word for word in words if word not in of_live], modules)
-        settings = Settings.read(of_live, **versions.outcome_words(versions.config_of(version.policy)))
+        settings = Settings.read(of_live, **versions.outcome_words(version.config))
         settings.require_no_feature(version.policy.reader.columns)
-        kept = versions.about(version.policy) | {"settings": json.dumps(asdict(settings))}
+        kept = version.about | {"settings": json.dumps(asdict(settings))}
         kept |= {"format": str(FORMAT), "fairall": fairall.__version__}
         report = {"words": words, "good": version.good}
         with ledger.store.making() as connection:
@@ -447,8 +447,7 @@ class Ledger(Viewed):
             before = self.version(connection, parent, whole=True)
             duty = self.version(connection, int(rows.duty["version"].iloc[-1]))
             ancestors = lineage(connection, parent)
-        config = versions.config_of(before.policy)
-        people, waiting, young = due(rows, ancestors, settings, config.schedule)
+        people, waiting, young = due(rows, ancestors, settings, before.config.schedule)
         told: dict[str, Any] = {"version": None, "parent": parent, "people": len(people)}
         told |= {"waiting": waiting, "young": young}
         if people.empty:

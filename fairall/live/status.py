@@ -17,7 +17,6 @@ from fairall.errors import FairAllError
 from fairall.live.guard import lacking, log_of
 from fairall.live.people import cells_of, told
 from fairall.live.record import FORGOTTEN, WITHDRAWN, Record, record, with_descendants
-from fairall.live.versions import config_of
 from fairall.measuring.sequences import LARGEST_GAP, largest_gap
 from fairall.tables.features import DISCRETE
 from fairall.tables.people import PeopleReader
@@ -91,7 +90,7 @@ def status(ledger: Ledger, head: str | None) -> dict[str, Any]:
         "rows": len(rows.links),
         "head": rows.links[-1],
         "lacks": lacking(held, ledger.acceptance(version, held.rows)),
-        "groups": _groups(people, until, reader, config_of(version.policy).cost.value),
+        "groups": _groups(people, until, reader, version.config.cost.value),
         "courses": courses.drop(columns=["s", "accepted"]).to_dict("records"),
         "gap": _gap(by_batch),
     }

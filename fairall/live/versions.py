@@ -62,7 +62,29 @@ class Version:
     @classmethod
     def of(cls, policy: Policy) -> Version:
         """The version of a policy, with a fresh state of training."""
-        return cls(policy, Process(policy.learner, config_of(policy).exploration))
+        assert policy.config is not None
+        return cls(policy, Process(policy.learner, policy.config.exploration))
+
+    @property
+    def config(self) -> Config:
+        """The configuration of its run."""
+        assert self.policy.config is not None
+        return self.policy.config
+
+    @contextmanager
+    def saved(self) -> Iterator[Path]:
+        """A temporary folder with the policy, named as that of a run."""
+        with TemporaryDirectory() as name:
+            folder = Path(name) / "policy"
+            folder.mkdir()
+            self.policy.save(folder, self.config)
+            yield folder
+
+    @property
+    def about(self) -> dict[str, str]:
+        """Configuration and features, as a ledger keeps them."""
+        with self.saved() as folder:
+            return {name: (folder / name).read_text(encoding="utf-8") for name in (CONFIG, FEATURES)}
 
     @property
     def decides_by_state(self) -> bool:
@@ -142,7 +164,7 @@ class Version:
         state = self.training
         if self.first is not None:
             leave_out(state, replayed(self.process, self.first, self.updates))
-        with saved(self.policy) as folder:
+        with self.saved() as folder:
             return {"weights": (folder / WEIGHTS).read_bytes(), "state": packed(state)}
 
 
@@ -165,7 +187,7 @@ def first(words: Sequence[str], modules: Collection[str] = ()) -> Version:
         version = _of_run(runs[0], places(words[1:]), modules)
     else:
         version = after_warm_up(job(compose_config(*words)))
-    config = config_of(version.policy)
+    config = version.config
     if not version.process.learner.learns:
         raise FairAllError(f"model={config.name('model')} learns nothing: decide by it with fairall decide")
     if config.splits > 1:
@@ -218,28 +240,6 @@ def outcome_words(config: Config) -> dict[str, str]:
     return found
 
 
-def about(policy: Policy) -> dict[str, str]:
-    """Configuration and features of a policy, as a ledger keeps them."""
-    with saved(policy) as folder:
-        return {name: (folder / name).read_text(encoding="utf-8") for name in (CONFIG, FEATURES)}
-
-
-@contextmanager
-def saved(policy: Policy) -> Iterator[Path]:
-    """A temporary folder with a policy, named as that of a run."""
-    with TemporaryDirectory() as name:
-        folder = Path(name) / "policy"
-        folder.mkdir()
-        policy.save(folder, config_of(policy))
-        yield folder
-
-
-def config_of(policy: Policy) -> Config:
-    """The configuration of a policy that was loaded or just made."""
-    assert policy.config is not None
-    return policy.config
-
-
 def read(
     connection: sql.Connection,
     kept: Mapping[str, str],
@@ -252,7 +252,7 @@ def read(
 
     Args:
         connection: in a transaction.
-        kept: by `about`.
+        kept: `about` of any version.
         number: of the version.
         modules: as of `fairall.load_policy`.
         whole: whether its state of training is needed; else it is read where decisions depend on it.
