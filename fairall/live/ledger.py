@@ -28,7 +28,7 @@ from fairall.errors import FairAllError
 from fairall.live import chain, versions
 from fairall.live import people as tables
 from fairall.live.due import due
-from fairall.live.guard import Log, compared, log_of, unexpected
+from fairall.live.guard import Log, compared, lacking, log_of, unexpected
 from fairall.live.people import Applicants
 from fairall.live.record import (
     FORGOTTEN,
@@ -512,10 +512,21 @@ class Ledger(Viewed):
 
         Args:
             head: `head` of an earlier status, which the ledger must go on from.
+
+        Raises:
+            FairAllError: where the chain of hashes does not go on from `head`.
         """
         from fairall.live.status import status
 
-        return status(self, head)
+        with self.opened.reading() as connection:
+            rows, duty = record(connection), self._on_duty(connection)
+        if head is not None and head.lower() not in rows.links:
+            raise FairAllError(
+                f"{self.store.name}: does not go on from the head {head:.64}: rows were removed or changed "
+                "since then, or the head is not whole; compare with a copy"
+            )
+        held = log_of(rows, duty.policy, self.settings, held=True)
+        return status(rows, duty, self.settings, lacking(held, self.acceptance(duty, held.rows)))
 
     def _draw(self, what: str, axes: Axes) -> None:
         """Draw the acceptance of the groups by batch, or the differences in value of versions."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,51 +13,37 @@ from scipy.stats import binomtest
 from fairall.config.schema import ExplorationRule
 from fairall.data.drift import DRIFTED, drift_by_column
 from fairall.display.format import interval, number
-from fairall.errors import FairAllError
-from fairall.live.guard import lacking, log_of
 from fairall.live.people import cells_of, told
-from fairall.live.record import FORGOTTEN, WITHDRAWN, Record, record, with_descendants
+from fairall.live.record import FORGOTTEN, WITHDRAWN, Record, with_descendants
+from fairall.live.settings import Settings
+from fairall.live.versions import Version
 from fairall.measuring.sequences import LARGEST_GAP, largest_gap
 from fairall.tables.features import DISCRETE
 from fairall.tables.people import PeopleReader
-
-if TYPE_CHECKING:
-    from fairall.live.ledger import Ledger
 
 MOST_COMPARED = 5000  # people at the beginning and at the end, whose features are compared
 LEAST_COMPARED = 100
 NOT_COMPARED = {"why": None, "value": None, "doubt": None}
 
 
-def status(ledger: Ledger, head: str | None) -> dict[str, Any]:
+def status(rows: Record, version: Version, settings: Settings, lacks: str | None) -> dict[str, Any]:
     """Everything that `fairall live status` shows, as JSON allows it, of a ledger whose rows are all checked.
 
     Args:
-        ledger: to look at.
-        head: `head` of the same ledger at an earlier time, which it must go on from.
+        rows: of the ledger.
+        version: on duty.
+        settings: of the ledger.
+        lacks: what a comparison of versions still lacks (`guard.lacking`).
 
     Returns:
         `duty`, `duties`, who was on duty since when and why, `versions`, with `doubt`, why the outcomes of
-        one are doubtful or it was not compared, `lacks`, what a comparison of versions still lacks
-        (`guard.lacking`), `people`, `accepted`, `withdrawn`, who count nowhere else, `outcomes`,
-        `corrected`, `waiting`, `overdue` (None without a horizon), `until`, `groups` with acceptance and
+        one are doubtful or it was not compared, `lacks`, `people`, `accepted`, `withdrawn`, who count nowhere
+        else, `outcomes`, `corrected`, `waiting`, `overdue` (None without a horizon), `until`, `groups` with acceptance and
         value and their 95 % intervals, `courses`, the same acceptance of each batch with the `date` of its
         last application and the `version` that decided, `gap` between acceptance rates as a confidence
         sequence, `drift`, features that differ between the first people and the last, `rows` and `head`, the
         number of rows in the chain of hashes and the last hash (`live.chain`), and `alarms`, a sentence each.
-
-    Raises:
-        FairAllError: as `Ledger`; where the chain of hashes does not go on from `head`.
     """
-    settings = ledger.settings
-    with ledger.store.reading() as connection:
-        rows = record(connection)
-        if head is not None and head.lower() not in rows.links:
-            raise FairAllError(
-                f"{ledger.store.name}: does not go on from the head {head:.64}: rows were removed or changed "
-                "since then, or the head is not whole; compare with a copy"
-            )
-        version = ledger.version(connection, int(rows.duty["version"].iloc[-1]))
     people, reader = rows.applications, version.policy.reader
     until = rows.clock - (settings.horizon or 0)
     waits = people["accepted"] & people["label"].isna() & ~people["forgotten"]
@@ -70,7 +56,6 @@ def status(ledger: Ledger, head: str | None) -> dict[str, Any]:
         group=by_batch["s"].map(lambda s: reader.group_name(float(s))),
         acceptance=list(map(_share, by_batch["accepted"], by_batch["people"])),
     )
-    held = log_of(rows, version.policy, settings, held=True)
     found: dict[str, Any] = {
         "duty": version.number,
         "duties": [
@@ -89,7 +74,7 @@ def status(ledger: Ledger, head: str | None) -> dict[str, Any]:
         "drift": _drift(people, reader),
         "rows": len(rows.links),
         "head": rows.links[-1],
-        "lacks": lacking(held, ledger.acceptance(version, held.rows)),
+        "lacks": lacks,
         "groups": _groups(people, until, reader, version.config.cost.value),
         "courses": courses.drop(columns=["s", "accepted"]).to_dict("records"),
         "gap": _gap(by_batch),
