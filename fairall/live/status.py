@@ -38,9 +38,9 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
     Returns:
         `duty`, `duties`, who was on duty since when and why, `versions`, with `doubt`, why the outcomes of
         one are doubtful or it was not compared, `lacks`, `people`, `accepted`, `withdrawn`, who count nowhere
-        else, `outcomes`, `corrected`, `waiting`, `overdue` (None without a horizon), `until`, `groups` with acceptance and
-        value and their 95 % intervals, `courses`, the same acceptance of each batch with the `date` of its
-        last application and the `version` that decided, `gap` between acceptance rates as a confidence
+        else, `outcomes`, `corrected`, `waiting`, `overdue` (None without a horizon), `until`, `groups` with
+        acceptance and value and their 95 % intervals, `courses`, the same acceptance of each batch with the
+        `date` of its last application and the `version` that decided, `gap` between acceptance rates as a confidence
         sequence, `drift`, features that differ between the first people and the last, `rows` and `head`, the
         number of rows in the chain of hashes and the last hash (`live.chain`), and `alarms`, a sentence each.
     """
