@@ -40,9 +40,10 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
         one are doubtful or it was not compared, `lacks`, `people`, `accepted`, `withdrawn`, who count nowhere
         else, `outcomes`, `corrected`, `waiting`, `overdue` (None without a horizon), `until`, `groups` with
         acceptance and value and their 95 % intervals, `courses`, the same acceptance of each batch with the
-        `date` of its last application and the `version` that decided, `gap` between acceptance rates as a confidence
-        sequence, `drift`, features that differ between the first people and the last, `rows` and `head`, the
-        number of rows in the chain of hashes and the last hash (`live.chain`), and `alarms`, a sentence each.
+        `date` of its last application and the `version` that decided, `gap` between acceptance rates as
+        a confidence sequence, `drift`, features that differ between the first people and the last, `rows`
+        and `head`, the number of rows in the chain of hashes and the last hash (`live.chain`), and `alarms`,
+        a sentence each.
     """
     people, reader = rows.applications, version.policy.reader
     until = rows.clock - (settings.horizon or 0)
