@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import sqlalchemy as sql
 from scipy.stats import mannwhitneyu, norm
 
 from fairall.config.words import override
 from fairall.errors import FairAllError
 from fairall.evaluate.plain import plain
-from fairall.live.due import STANDS, clock, latest_outcomes
 from fairall.live.people import cells_of
+from fairall.live.record import Record
 from fairall.live.settings import Settings
-from fairall.live.store import APPLICATIONS, BATCHES
 from fairall.policy import Policy
 from fairall.tables.overlap import LEAST_EFFECTIVE, effective_sample_size
 from fairall.tables.people import CODED
@@ -61,46 +59,38 @@ class Log(NamedTuple):
         return [*words, "accepted=1", "positive=1", f"cost={self.cost}"]
 
 
-def log_of(connection: sql.Connection, policy: Policy, settings: Settings, *, held: bool = False) -> Log:
+def log_of(record: Record, policy: Policy, settings: Settings, *, held: bool = False) -> Log:
     """The ledger as a log of decisions, a row for each person who was not forgotten or withdrawn.
 
     Outcomes before the horizon are left out: those that come first are unlike the others.
 
     Args:
-        connection: in a transaction.
+        record: of the ledger.
         policy: of any version.
         settings: of the ledger.
         held: only the newest `MOST` people who are held out and applied `settings.horizon` ago or earlier.
     """
     assert policy.config is not None
-    last, reader = latest_outcomes(1), policy.reader
-    named = ("person", "time", "features", "s", "propensity", "accepted")
-    columns = [APPLICATIONS.c[name] for name in named]
-    query = (
-        sql.select(*columns, BATCHES.c.version, last.c.label)
-        .select_from(APPLICATIONS.join(BATCHES).outerjoin(last, last.c.application == APPLICATIONS.c.id))
-        .where(APPLICATIONS.c.features.is_not(None), STANDS)
-        .order_by(APPLICATIONS.c.id.desc())
-    )
-    old = clock(connection) - (settings.horizon or 0)
+    rows, reader = record.applications[~record.applications["forgotten"]], policy.reader
+    old = rows["time"] <= record.clock - (settings.horizon or 0)
     if held:
-        query = query.where(APPLICATIONS.c.held, APPLICATIONS.c.time <= old).limit(MOST)
-    rows = pd.DataFrame(connection.execute(query).all()[::-1], columns=[*named, "version", "label"])
+        rows = rows[rows["held"] & old].tail(MOST)
+    rows = rows.assign(label=rows["label"].where(old)).reset_index()
     raw = reader.sensitive
-    taken = {*reader.names, CODED if raw is None else raw.column}
-    names = {name: PREFIX * (name in taken) + name for name in NAMES}
-    names["group"] = CODED if raw is None else raw.column
+    group = CODED if raw is None else raw.column
+    names = {name: PREFIX * (name in {*reader.names, group}) + name for name in NAMES} | {"group": group}
     words = {s: str(s) if raw is None else raw.groups[s][0] for s in rows["s"].unique()}
-    log = (
-        cells_of(rows["features"].tolist(), reader.names) if len(rows) else pd.DataFrame(columns=reader.names)
-    )
-    log[names["decision"]] = rows["accepted"].astype(int)
-    log[names["label"]] = rows["label"].where(rows["time"] <= old).astype(float)
-    log[names["propensity"]] = rows["propensity"].astype(float)
-    log[names["group"]] = rows["s"].map(words)
-    log[names["version"]] = rows["version"]
-    log[names["time"]] = pd.to_datetime(rows["time"].astype("int64"), unit="s")
-    log[names["id"]] = rows["person"]
+    log = cells_of(rows["features"].tolist(), reader.names)
+    columns = {
+        "decision": rows["accepted"].astype(int),
+        "label": rows["label"].astype(float),
+        "propensity": rows["propensity"].astype(float),
+        "group": rows["s"].map(words),
+        "version": rows["version"],
+        "time": pd.to_datetime(rows["time"].astype("int64"), unit="s"),
+        "id": rows["person"],
+    }
+    log = log.assign(**{names[name]: column for name, column in columns.items()})
     return Log(log, names, rows, policy.config.cost.value)
 
 

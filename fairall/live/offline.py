@@ -23,8 +23,8 @@ from fairall.data.prepared import PreparedData
 from fairall.display.progress import Display
 from fairall.errors import FairAllError
 from fairall.experiment import job, prepare
-from fairall.live.state import Update, packed, unpacked
-from fairall.live.versions import Version, after_warm_up, config_of
+from fairall.live.state import packed, unpacked
+from fairall.live.versions import Version, after_warm_up
 from fairall.policy import Policy
 from fairall.storage.files import damaged, write_sums
 from fairall.tables.cells import spelling
@@ -110,13 +110,13 @@ def step(
     n_seeds = len(version.policy.seeds)
     each = (one.expand(n_seeds, *one.shape) for one in (*version.policy.encoded(people), *tensors))
     x, s, propensity, known, labels = each
-    return version.learnt([Update(Decided(x, s, propensity, known > 0, labels), torch.tensor(taken))])
+    return version.learnt([Decided(x, s, propensity, known > 0, labels)])
 
 
 def save(version: Version, folder: Path, about: str) -> None:
     """Write policy, state of training and a text about them into a folder, and the sums of the last two."""
     (folder / POLICY).mkdir(parents=True, exist_ok=True)
-    version.policy.save(folder / POLICY, config_of(version.policy))
+    version.policy.save(folder / POLICY, version.config)
     (folder / ABOUT).write_bytes(about.encode())
     (folder / STATE).write_bytes(packed({"training": version.training, "about": about}))
     write_sums(folder / "SUMS", [STATE, ABOUT])

@@ -11,18 +11,16 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import sqlalchemy as sql
-import torch
 from torch import Tensor
 
+from fairall.data.people import float32
 from fairall.data.prepared import Scaler
 from fairall.errors import FairAllError
-from fairall.live.due import clock
+from fairall.live.record import clock
 from fairall.live.settings import Settings
-from fairall.policy import schema_of
 from fairall.tables.cells import identifiers, refuse, shown, spelling, taken, words_of
-from fairall.tables.groups import sides
 from fairall.tables.infer import LARGEST
-from fairall.tables.people import CODED, PeopleReader
+from fairall.tables.people import PeopleReader
 
 DAY = 86400
 AHEAD = DAY  # seconds that a time may be after that of this machine, which may be in another time zone
@@ -53,7 +51,9 @@ class Applicants(NamedTuple):
     notes: list[str]
 
 
-def applicants(people: pd.DataFrame, ids: list[str], reader: PeopleReader, settings: Settings) -> Applicants:
+def applicants(
+    people: pd.DataFrame, ids: list[str], reader: PeopleReader, scaler: Scaler, settings: Settings
+) -> Applicants:
     """Read a table of people to decide on.
 
     Args:
@@ -61,6 +61,7 @@ def applicants(people: pd.DataFrame, ids: list[str], reader: PeopleReader, setti
             attribute, perhaps of `settings.time`, and no others.
         ids: by `ids_of`.
         reader: of people as the policy has learnt from.
+        scaler: of their features.
         settings: of the ledger.
 
     Raises:
@@ -70,16 +71,12 @@ def applicants(people: pd.DataFrame, ids: list[str], reader: PeopleReader, setti
     if unknown:
         raise FairAllError(f"column {shown(unknown[0])!r} is new to the policy: leave it out of the table")
     cells = pd.DataFrame({name: _texts(people[name]) for name in reader.columns if name in people})
-    for _, column in cells.items():
-        refuse(column, column.str.len() > LONGEST_CELL, f"is longer than {LONGEST_CELL} characters")
     x, s, notes = reader.read(cells, refuse_unknown=True)
     for k, name in enumerate(reader.names):
         refuse(cells[name], np.abs(x[:, k]) > LARGEST, f"is beyond {LARGEST:g}: use another unit")
-    features = list(map(as_row, cells[reader.names].fillna("").to_numpy(dtype=object)))
-    scaled = Scaler(schema_of(reader)).transform(x)
-    group = torch.tensor(s, dtype=torch.float32)
+    features = [as_row(row) for row in zip(*(cells[name] for name in reader.names), strict=True)]
     times = _times(people, settings, int(time.time()))
-    return Applicants(ids, times, settings.time in people, features, scaled, group, notes)
+    return Applicants(ids, times, settings.time in people, features, scaler.transform(x), float32(s), notes)
 
 
 def require_near(
@@ -102,17 +99,6 @@ def require_near(
         latest = max(latest, moment)
 
 
-def encoded(features: Sequence[str], reader: PeopleReader) -> Tensor:
-    """X (N, D) of people as `Applicants.features` has them; that of a row without cells is 0."""
-    known = [row for row in features if row]
-    x = torch.zeros(len(features), len(reader.features))
-    if known:
-        anybody = f"{sides(reader.n_groups)[0]:g}"
-        values, _, _ = reader.read(cells_of(known, reader.names).assign(**{CODED: anybody}))
-        x[[bool(row) for row in features]] = Scaler(schema_of(reader)).transform(values)
-    return x
-
-
 def cells_of(features: Sequence[str], names: Sequence[str]) -> pd.DataFrame:
     """Cells of rows of CSV as texts, missing where they are empty."""
     rows = list(csv.reader(io.StringIO("\n".join(features), newline="")))
@@ -121,7 +107,7 @@ def cells_of(features: Sequence[str], names: Sequence[str]) -> pd.DataFrame:
 
 
 def as_row(cells: Sequence[object]) -> str:
-    """Cells as a row of CSV."""
+    """Cells as a row of CSV; a missing one is empty."""
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="").writerow(cells)
     return text.getvalue()
@@ -197,6 +183,8 @@ def _texts(column: pd.Series) -> pd.Series:
     """Cells as texts that read as the same values, missing where they are empty."""
     codes, words = words_of(column)
     texts = np.array([word.strip() or None for word in words], dtype=object)
+    long = taken([len(word) > LONGEST_CELL for word in words], codes, False)
+    refuse(column, long, f"is longer than {LONGEST_CELL} characters")
     return pd.Series(taken(texts, codes, None), dtype=object, index=column.index, name=column.name)
 
 

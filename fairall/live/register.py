@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fairall.config.compose import places
-from fairall.live import versions
 from fairall.live.ledger import Ledger
-from fairall.policy import Policy
+from fairall.live.versions import Version
 from fairall.tracking.logger import register as register_policy
 from fairall.tracking.store import UnreachableError, connected, experiment_of, named_uri
 
@@ -37,16 +36,12 @@ def register(ledger: Ledger, words: Sequence[str], **aliases: int) -> None:
     config.tracking.uri, name = named_uri(config), config.tracking.register
     if name is None:
         return
-    stored = ledger.about
     with ledger.store.reading() as connection:
-        policies = {
-            number: versions.read(connection, stored, number, modules=ledger.modules).policy
-            for number in set(aliases.values())
-        }
+        versions = {number: ledger.version(connection, number) for number in aliases.values()}
     try:
         with connected(config) as client:
             experiment = experiment_of(client, config)
-            for line in _register(client, experiment, ledger.store.name, name, policies, aliases):
+            for line in _register(client, experiment, ledger.store.name, name, versions, aliases):
                 print(line)
     except UnreachableError as error:
         print(f"Warning: {error}")
@@ -57,7 +52,7 @@ def _register(
     experiment: str,
     ledger: str,
     name: str,
-    policies: Mapping[int, Policy],
+    versions: Mapping[int, Version],
     aliases: Mapping[str, int],
 ) -> list[str]:
     """Register the versions that MLflow lacks, and move the aliases."""
@@ -67,19 +62,19 @@ def _register(
 
     lines = []
     registered = {
-        model.tags.get(TAG): str(model.version) for model in client.search_model_versions(f"name = '{name}'")
+        one.tags.get(TAG): str(one.version) for one in client.search_model_versions(f"name = '{name}'")
     }
     for alias, number in aliases.items():
-        tags, policy = {TAG: str(number)}, policies[number]
+        tags, version = {TAG: str(number)}, versions[number]
         if str(number) not in registered:
             run = client.create_run(experiment, run_name=f"{ledger}, version {number}", tags=tags).info.run_id
-            with mlflow.start_run(run, nested=True), versions.saved(policy) as folder:
-                log_policy(folder, versions.config_of(policy), tags)
+            with mlflow.start_run(run, nested=True), version.saved() as folder:
+                log_policy(folder, version.config, tags)
             registered[str(number)] = str(register_policy(client, name, run, tags))
-        version = registered[str(number)]
-        client.set_registered_model_alias(name, alias, version)
+        model = registered[str(number)]
+        client.set_registered_model_alias(name, alias, model)
         challenger = client.get_registered_model(name).aliases.get(CHALLENGER)
-        if alias != CHALLENGER and str(challenger) == version:
+        if alias != CHALLENGER and str(challenger) == model:
             client.delete_registered_model_alias(name, CHALLENGER)
         lines.append(f"Registered: version {number} is models:/{name}@{alias}")
     return lines

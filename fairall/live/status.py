@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import sqlalchemy as sql
 from scipy.stats import binomtest
 
 from fairall.config.schema import ExplorationRule
 from fairall.data.drift import DRIFTED, drift_by_column
 from fairall.display.format import interval, number
-from fairall.errors import FairAllError
-from fairall.live import chain, versions
-from fairall.live.due import STANDS, by_group, clock, latest_outcomes
-from fairall.live.guard import lacking, log_of
 from fairall.live.people import cells_of, told
+from fairall.live.record import FORGOTTEN, WITHDRAWN, Record, with_descendants
 from fairall.live.settings import Settings
-from fairall.live.store import (
-    APPLICATIONS,
-    BATCHES,
-    DUTY,
-    FORGOTTEN,
-    LEARNT,
-    OUTCOMES,
-    VERSIONS,
-    WITHDRAWN,
-    Store,
-    stored,
-)
 from fairall.live.versions import Version
 from fairall.measuring.sequences import LARGEST_GAP, largest_gap
 from fairall.tables.features import DISCRETE
@@ -39,103 +23,79 @@ from fairall.tables.people import PeopleReader
 
 MOST_COMPARED = 5000  # people at the beginning and at the end, whose features are compared
 LEAST_COMPARED = 100
-ACCEPTED = sql.func.sum(sql.cast(APPLICATIONS.c.accepted, sql.Integer))
+NOT_COMPARED = {"why": None, "value": None, "doubt": None}
 
 
-def status(
-    store: Store,
-    about: dict[str, str],
-    settings: Settings,
-    acceptance: Callable[[Version, pd.DataFrame], np.ndarray],
-    *,
-    modules: Collection[str],
-    head: str | None,
-) -> dict[str, Any]:
+def status(rows: Record, version: Version, settings: Settings, lacks: str | None) -> dict[str, Any]:
     """Everything that `fairall live status` shows, as JSON allows it, of a ledger whose rows are all checked.
 
     Args:
-        store: of the ledger.
-        about: of the ledger.
+        rows: of the ledger.
+        version: on duty.
         settings: of the ledger.
-        acceptance: of the ledger.
-        modules: of the ledger.
-        head: `head` of the same ledger at an earlier time, which it must go on from.
+        lacks: what a comparison of versions still lacks (`guard.lacking`).
 
     Returns:
         `duty`, `duties`, who was on duty since when and why, `versions`, with `doubt`, why the outcomes of
-        one are doubtful or it was not compared, `lacks`, what a comparison of versions still lacks
-        (`guard.lacking`), `people`, `accepted`, `withdrawn`, who count nowhere else, `outcomes`,
-        `corrected`, `waiting`, `overdue` (None without a horizon), `until`, `groups` with acceptance and
-        value and their 95 % intervals, `courses`, the same acceptance of each batch with the `date` of its
-        last application and the `version` that decided, `gap` between acceptance rates as a confidence
-        sequence, `drift`, features that differ between the first people and the last, `rows` and `head`, the
-        number of rows in the chain of hashes and the last hash (`live.chain`), and `alarms`, a sentence each.
-
-    Raises:
-        FairAllError: as `Ledger`; where the chain of hashes does not go on from `head`.
+        one are doubtful or it was not compared, `lacks`, `people`, `accepted`, `withdrawn`, who count nowhere
+        else, `outcomes`, `corrected`, `waiting`, `overdue` (None without a horizon), `until`, `groups` with
+        acceptance and value and their 95 % intervals, `courses`, the same acceptance of each batch with the
+        `date` of its last application and the `version` that decided, `gap` between acceptance rates as
+        a confidence sequence, `drift`, features that differ between the first people and the last, `rows`
+        and `head`, the number of rows in the chain of hashes and the last hash (`live.chain`), and `alarms`,
+        a sentence each.
     """
-    with store.reading() as connection:
-        hashes = chain.verify(connection)
-        if head is not None and head.lower() not in hashes:
-            raise FairAllError(
-                f"{store.name}: does not go on from the head {head:.64}: rows were removed or changed "
-                "since then, or the head is not whole; compare with a copy"
-            )
-        columns = (DUTY.c.at, DUTY.c.version, DUTY.c.why)
-        duty = connection.execute(sql.select(*columns).order_by(DUTY.c.id)).all()
-        version = versions.read(connection, about, duty[-1].version, modules=modules)
-        reader, now, last = version.policy.reader, clock(connection), latest_outcomes(1)
-        of_batch = APPLICATIONS.c.batch, BATCHES.c.version, APPLICATIONS.c.s
-        counts = sql.select(*of_batch, sql.func.max(APPLICATIONS.c.time), sql.func.count(), ACCEPTED)
-        rows = connection.execute(
-            counts.join(BATCHES).where(STANDS).group_by(*of_batch).order_by(APPLICATIONS.c.batch)
-        )
-        names = ["batch", "version", "s", "date", "people", "accepted"]
-        by_batch = pd.DataFrame(rows.all(), columns=names).astype(int)
-        until = now - (settings.horizon or 0)
-        groups = by_group(connection, until)
-        waiting, overdue = connection.execute(
-            sql.select(sql.func.count(), sql.func.sum(sql.cast(APPLICATIONS.c.time <= until, sql.Integer)))
-            .select_from(APPLICATIONS.outerjoin(last, last.c.application == APPLICATIONS.c.id))
-            .where(APPLICATIONS.c.accepted, last.c.id.is_(None), APPLICATIONS.c.features.is_not(None), STANDS)
-        ).one()
-        numbers = sql.func.count(), sql.func.count(sql.distinct(OUTCOMES.c.application))
-        entered, known = connection.execute(
-            sql.select(*numbers).select_from(OUTCOMES.join(APPLICATIONS)).where(STANDS)
-        ).one()
-        found = {
-            "duty": duty[-1].version,
-            "duties": [{"since": told(row.at), "version": row.version, "why": row.why} for row in duty],
-            "versions": _versions(connection, {row.version: row.why for row in duty}, duty[-1].version),
-            "people": int(by_batch["people"].sum()),
-            "accepted": int(by_batch["accepted"].sum()),
-            "withdrawn": connection.scalar(sql.select(sql.func.count()).select_from(WITHDRAWN)),
-            "outcomes": known,
-            "corrected": entered - known,
-            "waiting": waiting,
-            "overdue": overdue or 0 if settings.horizon else None,
-            "until": told(now) if now else None,
-            "drift": _drift(connection, reader),
-            "rows": len(hashes),
-            "head": hashes[-1],
-        }
-        held = log_of(connection, version.policy, settings, held=True)
-    found["lacks"] = lacking(held, acceptance(version, held.rows))
-    cost = versions.config_of(version.policy).cost.value
-    by_batch["group"] = by_batch["s"].map(lambda s: reader.group_name(float(s)))
-    found["groups"] = []
-    for row in groups.itertuples():
-        value = [one - cost for one in _share(row.good, row.outcomes)] if row.outcomes else None
-        shares = {"acceptance": _share(row.accepted, row.people), "outcomes": row.outcomes, "value": value}
-        found["groups"].append({"group": reader.group_name(float(row.s)), "people": row.people} | shares)
-    shown = by_batch.assign(
-        acceptance=list(map(_share, by_batch["accepted"], by_batch["people"])),
-        date=by_batch["date"].map(told),
+    people, reader = rows.applications, version.policy.reader
+    until = rows.clock - (settings.horizon or 0)
+    waits = people["accepted"] & people["label"].isna() & ~people["forgotten"]
+    known = int(people["label"].notna().sum())
+    by_batch = people.groupby(["batch", "version", "s"], as_index=False).agg(
+        date=("time", "max"), people=("accepted", "size"), accepted=("accepted", "sum")
     )
-    found["courses"] = shown.drop(columns=["s", "accepted"]).to_dict("records")
-    found["gap"] = _gap(by_batch)
+    courses = by_batch.assign(
+        date=by_batch["date"].map(told),
+        group=by_batch["s"].map(lambda s: reader.group_name(float(s))),
+        acceptance=list(map(_share, by_batch["accepted"], by_batch["people"])),
+    )
+    found: dict[str, Any] = {
+        "duty": version.number,
+        "duties": [
+            {"since": told(at), "version": number, "why": why}
+            for at, number, why in rows.duty[["at", "version", "why"]].itertuples(index=False)
+        ],
+        "versions": _versions(rows),
+        "people": len(people),
+        "accepted": int(people["accepted"].sum()),
+        "withdrawn": int((rows.removed["how"] == WITHDRAWN).sum()),
+        "outcomes": known,
+        "corrected": len(rows.outcomes) - known,
+        "waiting": int(waits.sum()),
+        "overdue": int((waits & (people["time"] <= until)).sum()) if settings.horizon else None,
+        "until": told(rows.clock) if rows.clock else None,
+        "drift": _drift(people, reader),
+        "rows": len(rows.links),
+        "head": rows.links[-1],
+        "lacks": lacks,
+        "groups": _groups(people, until, reader, version.config.cost.value),
+        "courses": courses.drop(columns=["s", "accepted"]).to_dict("records"),
+        "gap": _gap(by_batch),
+    }
     rule = version.process.exploration.rule
     found["alarms"] = _alarms(found, explores=settings.explore > 0 or rule is ExplorationRule.epsilon)
+    return found
+
+
+def _groups(people: pd.DataFrame, until: int, reader: PeopleReader, cost: float) -> list[dict[str, Any]]:
+    """Acceptance of each group, and the value of its accepted people who applied at `until` or earlier.
+
+    With now less the horizon, outcomes that came early are left out, which are unlike the others.
+    """
+    found = []
+    for s, own in people.groupby("s"):
+        labels = own.loc[own["time"] <= until, "label"].dropna()
+        value = [one - cost for one in _share(int(labels.sum()), len(labels))] if len(labels) else None
+        shares = {"acceptance": _share(int(own["accepted"].sum()), len(own)), "outcomes": len(labels)}
+        found.append({"group": reader.group_name(float(s)), "people": len(own), **shares, "value": value})
     return found
 
 
@@ -145,26 +105,27 @@ def _share(k: int, n: int) -> list[float]:
     return [k / n, float(ends.low), float(ends.high)]
 
 
-def _versions(connection: sql.Connection, duty: dict[int, str], on_duty: int) -> list[dict[str, Any]]:
+def _versions(rows: Record) -> list[dict[str, Any]]:
     """Each version with what it was made from, where it stands, and why."""
-    touched = sql.select(LEARNT.c.version).join(FORGOTTEN, FORGOTTEN.c.application == LEARNT.c.application)
-    broken, found = versions.with_descendants(connection, connection.scalars(touched.distinct()).all()), []
-    for row in chain.read(connection, VERSIONS):
-        report = stored(versions.Report, row.report)
-        stands = "on duty" if row.id == on_duty else "was on duty" if row.id in duty else "challenger"
-        guard = report.guard
+    forgotten = rows.removed.loc[rows.removed["how"] == FORGOTTEN, "application"]
+    learnt = rows.learnt.loc[rows.learnt["application"].isin(forgotten), "version"]
+    broken = with_descendants(rows.versions.itertuples(), learnt)
+    duty, found = dict(zip(rows.duty["version"], rows.duty["why"], strict=True)), []
+    for row in rows.versions.itertuples():
+        report = {"people": 0, "labels": 0, "guard": NOT_COMPARED, **json.loads(row.report)}
+        guard, stood = report["guard"], "was on duty" if row.id in duty else "challenger"
         found.append(
             {
                 "version": row.id,
-                "parent": row.parent,
+                "parent": None if pd.isna(row.parent) else int(row.parent),
                 "made": told(row.at),
-                "people": report.people,
-                "labels": report.labels,
-                "stands": stands,
-                "why": duty.get(row.id, guard.why),
-                "value": guard.value,
-                "until": None if report.clock is None else told(report.clock),
-                "doubt": guard.doubt or (None if guard.value else guard.why),
+                "people": report["people"],
+                "labels": report["labels"],
+                "stands": "on duty" if row.id == rows.duty["version"].iloc[-1] else stood,
+                "why": duty.get(row.id, guard["why"]),
+                "value": guard["value"],
+                "until": told(report["clock"]) if "clock" in report else None,
+                "doubt": guard["doubt"] or (None if guard["value"] else guard["why"]),
                 "can_be_made_again": row.id not in broken,
             }
         )
@@ -183,18 +144,12 @@ def _gap(by_batch: pd.DataFrame) -> dict[str, float] | None:
     return dict(zip(("estimate", "low", "high"), (float(one[-1]) for one in ends), strict=True))
 
 
-def _drift(connection: sql.Connection, reader: PeopleReader) -> list[dict[str, Any]]:
+def _drift(people: pd.DataFrame, reader: PeopleReader) -> list[dict[str, Any]]:
     """Features of which the last people differ from the first by more than chance."""
-    known = sql.select(APPLICATIONS.c.features).where(APPLICATIONS.c.features.is_not(None), STANDS)
-    n = connection.execute(sql.select(sql.func.max(APPLICATIONS.c.id))).scalar_one() or 0
-    if n < 2 * LEAST_COMPARED:
+    texts, most = people["features"].dropna(), min(MOST_COMPARED, len(people) // 2)
+    if most < LEAST_COMPARED or texts.empty:
         return []
-    query = known.limit(min(MOST_COMPARED, n // 2))
-    orders = (APPLICATIONS.c.id, APPLICATIONS.c.id.desc())
-    texts = [[str(row) for row in connection.scalars(query.order_by(order))] for order in orders]
-    if not all(texts):  # all were forgotten
-        return []
-    old, new = (cells_of(rows, reader.names) for rows in texts)
+    old, new = (cells_of(part.tolist(), reader.names) for part in (texts[:most], texts[-most:]))
     columns = {one.name: (old[one.name], new[one.name], one.kind not in DISCRETE) for one in reader.features}
     return [
         {
@@ -252,12 +207,13 @@ def frames(found: dict[str, Any]) -> dict[str, pd.DataFrame]:
             return f"{number(value[0])} {interval(*value[1:])}"
         return str(value or "")
 
-    made = {}
-    left_out = ["value", "doubt", "can_be_made_again"]
-    for key, name in (("groups", "group"), ("versions", "version"), ("duties", "since")):
-        if not found[key]:
-            continue
-        frame = pd.DataFrame(found[key], dtype=object).set_index(name)
-        frame.index = frame.index.astype(str)
-        made[key] = frame.drop(columns=left_out if key == "versions" else []).map(shown)
-    return made
+    left_out = {"versions": ["value", "doubt", "can_be_made_again"]}
+    return {
+        key: pd.DataFrame(found[key], dtype=object)
+        .set_index(name)
+        .rename(str)
+        .drop(columns=left_out.get(key, []))
+        .map(shown)
+        for key, name in (("groups", "group"), ("versions", "version"), ("duties", "since"))
+        if found[key]
+    }

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from fairall import FairAllError, Ledger
-from fairall.live.due import clock
+from fairall.live.record import clock
 from tests.conftest import refused, succeeded
 from tests.live.conftest import BEGIN, STEP, Make, at
 from tests.live.test_ledger import METHOD, content, people, repaid, rows

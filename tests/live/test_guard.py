@@ -16,6 +16,7 @@ from fairall import Ledger
 from fairall.evaluate.estimated.estimates import Interval
 from fairall.live import guard, page
 from fairall.live.guard import LEAST, NAMES, Log, compared, lacking, unexpected
+from fairall.live.record import record
 from fairall.live.status import frames, sentences
 from tests.conftest import refused, succeeded
 from tests.live.conftest import at
@@ -296,8 +297,8 @@ def test_held_out_people_are_as_old_as_the_horizon(kept: Callable[..., Path], tm
     for step in (0, 20, 40):
         own.decide(people(100 * step // 20, 100, step))
     with own.store.reading() as connection:
-        policy = own._on_duty(connection, own.about).policy
-        held = guard.log_of(connection, policy, own.settings, held=True)
+        policy = own._on_duty(connection).policy
+        held = guard.log_of(record(connection), policy, own.settings, held=True)
     assert set(held.frame["time"]) == {pd.Timestamp(at(0))}
     assert 25 < len(held.frame) < 75
     assert len(own.log().frame) == 300

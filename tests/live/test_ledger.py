@@ -12,7 +12,7 @@ import torch
 
 from fairall import FairAllError, Ledger
 from fairall.data.people import Decided
-from fairall.live.state import memories, unpacked
+from fairall.live.state import unpacked
 from fairall.models.known import Known
 from fairall.online.process import Process
 from tests.conftest import LOANS, succeeded
@@ -47,9 +47,10 @@ def rows(ledger: Ledger, query: str) -> list[tuple[object, ...]]:
 def content(ledger: Ledger) -> list[tuple[object, ...]]:
     """All that depends on what was given, and not on when."""
     return [
-        *rows(ledger, "select * from applications"),
+        *rows(ledger, "select id, person, batch, version, time, features, s from applications"),
+        *rows(ledger, "select propensity, uniform, accepted, held from applications"),
         *rows(ledger, "select id, application, label, time from outcomes"),
-        *rows(ledger, "select id, parent, weights, state, memory from versions"),
+        *rows(ledger, "select id, parent, weights, state from versions"),
         *rows(ledger, "select * from learnt"),
         *rows(ledger, "select version from duty"),
     ]
@@ -224,9 +225,9 @@ def test_a_memory_refers_to_the_people_of_the_ledger(ledger: Make) -> None:
     for step in range(3):
         own.outcomes(repaid(own.decide(people(100 * step, 100, step)), step))
         own.learn()
-    for (memory,) in rows(own, "select memory from versions where id > 1"):
-        (part,) = (part for part in unpacked(memory) if part["columns"])  # type: ignore[arg-type]
-        referred = {name for name, of in part["columns"].items() if "rows" in of}
+    for (state,) in rows(own, "select state from versions where id > 1"):
+        columns = unpacked(state)["parts"]["memory"]["columns"]  # type: ignore[arg-type]
+        referred = {name for name, values in columns.items() if values is None}
         assert referred == {"x", "s", "propensity", "accepted", "label"}
 
 
@@ -234,7 +235,8 @@ def known_people(own: Ledger) -> list[int]:
     """How many people each version that learnt knows by a hash."""
     found: list[int] = []
     for (state,) in rows(own, "select state from versions where id > 1 order by id"):
-        found += [len(known["hashes"]) for known in memories(unpacked(state), Known.kept)]  # type: ignore[arg-type]
+        parts = unpacked(state)["parts"].values()  # type: ignore[arg-type]
+        found += [len(part["hashes"]) for part in parts if part.keys() == {*Known.kept}]
     return found
 
 

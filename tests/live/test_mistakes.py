@@ -125,7 +125,7 @@ def test_no_ledger_or_another_one(tmp_path: Path, kept: Callable[..., Path]) -> 
     with sqlite3.connect(other) as connection:
         connection.executescript("drop trigger ledger_update; update ledger set value='1' where key='format'")
     with pytest.raises(
-        FairAllError, match=r"a ledger of format 1, and this .* reads format 5: go on with fairall 0"
+        FairAllError, match=r"a ledger of format 1, and this .* reads format 6: go on with fairall 0"
     ):
         Ledger(other).decide(people())
     with pytest.raises(FairAllError, match="is there already"):

@@ -111,7 +111,7 @@ def test_a_ledger_in_a_server(database: Server, tmp_path: Path, monkeypatch: pyt
     columns = []
     for own in (there, here):
         with own.store.reading() as connection:
-            columns.append(connection.execute(sql.select(store.VERSIONS.c.sum)).all())
+            columns.append(connection.execute(sql.select(store.SUMS.c.sum)).all())
     assert columns[0] == columns[1]
     assert there.forget("L0001") == here.forget("L0001")
     one, other = there.status(), here.status()
