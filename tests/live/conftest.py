@@ -1,5 +1,6 @@
 """Ledgers of small learners, made once and copied, people and outcomes for them, and raw SQL."""
 
+import functools
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -56,15 +57,14 @@ def repaid(decided: pd.DataFrame, step: float, share: float = 1.0) -> pd.DataFra
 @pytest.fixture(scope="session")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """Ledgers after the warm-up, by their words, made once."""
-    made: dict[tuple[str, ...], Path] = {}
 
-    def of(*words: str) -> Path:
-        if words not in made:
-            made[words] = tmp_path_factory.mktemp("ledger") / "loans.db"
-            Ledger.start(made[words], *SMALL, f"outputs_dir={made[words].parent}", *words)
-        return made[words]
+    @functools.cache
+    def made(*words: str) -> Path:
+        place = tmp_path_factory.mktemp("ledger") / "loans.db"
+        Ledger.start(place, *SMALL, f"outputs_dir={place.parent}", *words)
+        return place
 
-    return of
+    return made
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from tests.live.conftest import (
 
 
 def test_other_spellings_are_the_same_people_and_outcomes(ledger: Make) -> None:
-    own, table = ledger(), people(0, 20).assign(id=1_000_000 + np.arange(20))
+    own, table = ledger(), people(0, 20).assign(id=1_000_000 + np.arange(20)).drop(columns="time")
     first = own.decide(table)
     spelt = table.astype({"id": float, "age": float}).assign(sex=table["sex"].str.upper())
     pd.testing.assert_frame_equal(own.decide(spelt), first.assign(new=False))
@@ -42,6 +42,10 @@ def test_other_spellings_are_the_same_people_and_outcomes(ledger: Make) -> None:
     assert own.outcomes(given.assign(repaid="YES"))["new"] == len(given)
     assert own.outcomes(given.assign(repaid=1.0))["known"] == len(given)
     own.withdraw(1_000_001.0)  # type: ignore[arg-type]
+    # Tables without times are of now.
+    assert pd.Timestamp(own.status()["until"]) > pd.Timestamp.now() - pd.Timedelta(days=2)
+    with refusing("column 'time': this table is unlike those before"):
+        own.decide(people(10, 10))
 
 
 def test_times_are_confirmed_and_corrected(ledger: Make, tmp_path: Path) -> None:
@@ -76,19 +80,11 @@ def test_times_of_today_need_no_confirmation_and_tomorrow_blocks_nothing(ledger:
     own.forget("L0011")
 
 
-def test_a_ledger_without_times_is_of_now(ledger: Make) -> None:
-    own = ledger()
-    own.outcomes(repaid(own.decide(people(0, 10).drop(columns="time")), 0).drop(columns="time"))
-    assert pd.Timestamp(own.status()["until"]) > pd.Timestamp.now() - pd.Timedelta(days=2)
-    with refusing("column 'time': this table is unlike those before"):
-        own.decide(people(10, 10))
-
-
 def test_rows_that_cannot_be_decided_on_are_left_out(ledger: Make, tmp_path: Path) -> None:
     own, table = ledger(), people(0, 60)
     own.decide(table[:8])
-    own.forget("L0003")
-    own.withdraw("L0004")
+    for verb, person, note in (("forget", "L0003", "are erased"), ("withdraw", "L0004", "no longer counts")):
+        assert note in succeeded("live", verb, "loans.db", person, cwd=tmp_path).stdout
     table.loc[9, "purpose"], table.loc[10, "sex"], table.loc[13, "id"] = "yacht", "x", "L0013"
     wrong = [2, 3, 9, 10, 12, 13]
     with refusing(r"is in several rows; .*; --skip \(skip=True\) decides on the others"):

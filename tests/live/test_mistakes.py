@@ -85,7 +85,7 @@ def test_what_is_no_ledger(name: str, why: str, ledger: Make, tmp_path: Path) ->
     with closing(sqlite3.connect(tmp_path / "foreign.db")) as connection:
         connection.execute("create table loans(id)")
     before, own = files_of(tmp_path), Ledger(tmp_path / name)
-    for call in (own.status, own.learn, lambda: own.decide(people()), lambda: own.promote(1)):
+    for call in (own.status, own.learn, lambda: own.decide(people())):
         with refusing(re.escape(why)):
             call()
     if name in before:

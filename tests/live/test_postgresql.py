@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -21,11 +22,14 @@ PROGRAMS = os.pathsep.join([os.environ["PATH"], *map(str, Path("/usr/lib/postgre
 RULES = "local all root trust\nlocal all all scram-sha-256\n"
 
 
+def engine(url: str, **options: Any) -> sql.Engine:
+    """An engine that keeps no connections."""
+    return sql.create_engine(url.replace("://", "+psycopg://"), poolclass=sql.NullPool, **options)
+
+
 def execute(url: str, *statements: str) -> None:
     """Execute statements, each in a transaction of its own."""
-    url = url.replace("://", "+psycopg://")
-    engine = sql.create_engine(url, isolation_level="AUTOCOMMIT", poolclass=sql.NullPool)
-    with engine.connect() as connection:
+    with engine(url, isolation_level="AUTOCOMMIT").connect() as connection:
         for statement in statements:
             connection.exec_driver_sql(statement)
 
@@ -76,7 +80,7 @@ def test_a_ledger_in_a_server_is_that_in_a_file(
         with pytest.raises(DBAPIError, match="append-only"):
             execute(url, statement)
     monkeypatch.setattr("fairall.live.store.WAIT", 1)
-    with sql.create_engine(url.replace("://", "+psycopg://")).begin() as connection:
+    with engine(url).begin() as connection:
         connection.exec_driver_sql("LOCK TABLE applications IN EXCLUSIVE MODE")
         with refusing("another process has been writing for 1 seconds"):
             both[0].decide(people(200, 10, 9))

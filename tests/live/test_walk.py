@@ -25,10 +25,11 @@ people as (select *, features is not null as here, time <= now - {HORIZON * STEP
 """
 COUNTS = f"""{KNOWN_NOW} select count(*), sum(accepted), (select count(*) from withdrawn), count(label),
 (select count(*) from outcomes where application in (select id from people)) - count(label),
-sum(accepted and here and label is null), sum(accepted and here and label is null and old) from people"""
+sum(accepted and here and label is null), sum(accepted and here and label is null and old),
+sum(label is not null and old) from people"""
 ENTERED = "select count(*), count(distinct application) from outcomes"
 LEARNT = "select application, outcome from learnt where version = ? order by application"
-NAMES = ["people", "accepted", "withdrawn", "outcomes", "corrected", "waiting", "overdue"]
+NAMES = ["people", "accepted", "withdrawn", "outcomes", "corrected", "waiting", "overdue", "judged"]
 LOG = f"{KNOWN_NOW} select person, accepted, propensity, case when old then label end from people where here"
 LINEAGE = """
 with recursive lineage(id) as (select ? union select parent from lineage join versions using (id))
@@ -58,7 +59,11 @@ METHODS = {"none": [*METHOD, "seeds=2"], "rows": MEMORY, "copies": COPIES, "know
 def test_verbs_in_any_order(memory: str, ledger: Make, tmp_path: Path) -> None:
     settings = [*METHODS[memory], f"live.horizon={HORIZON}d", "live.held_out=0.2", "live.explore=0.3"]
     own, place, chance = ledger(*settings, name="a.db"), tmp_path / "a.db", random.Random(0)
-    first, gone, done = pd.DataFrame({"time": []}), set[str](), list[tuple[str, list[Any]]]()
+    first, gone, done = (
+        pd.DataFrame(),
+        set[str](),
+        list[tuple[str, list[Any]]](),
+    )
     duty = parent = newest = 1
     head = own.status()["head"]
     for step in range(26):
@@ -69,7 +74,7 @@ def test_verbs_in_any_order(memory: str, ledger: Make, tmp_path: Path) -> None:
         given: list[Any] = []
         if verb == "decide":  # on some who are there, too
             table = people(0, len(first) + chance.randint(10, 40))
-            table["time"] = table["id"].map(first["time"]).fillna(at(step))
+            table["time"] = table["id"].map(first.get("time", {})).fillna(at(step))
             given = [table[table["id"].isin(some) | ~table["id"].isin(everybody)]]
             with refusing("capacity"):  # without effect
                 own.decide(given[0], capacity=0)
@@ -119,12 +124,11 @@ def test_verbs_in_any_order(memory: str, ledger: Make, tmp_path: Path) -> None:
             gone.add(given[0])
             assert said == [version for (version,) in rows(place, TOUCHED, given[0])]
         found = own.status(head)
-        head = found["head"]
+        head, summary = found["head"], own.summary()
+        found["judged"] = summary["outcomes"].sum()
+        assert found["people"] == summary["people"].sum() == sum(one["people"] for one in found["groups"])
         assert [found[name] for name in NAMES] == [*rows(place, COUNTS)[0]]
         assert (found["duty"], len(found["versions"])) == (duty, newest)
-        assert (
-            found["people"] == own.summary()["people"].sum() == sum(one["people"] for one in found["groups"])
-        )
         frame = own.to_frame()[["id", "decision", "propensity", "label"]].astype(object)
         assert [*frame.where(frame.notna(), None).itertuples(index=False, name=None)] == rows(place, LOG)
     assert newest > 2
