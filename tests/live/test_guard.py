@@ -17,14 +17,14 @@ from tests.live.conftest import CASES, Make, at, people, repaid, rows
 BETTER = 0.125  # what accepting up to the rank 0.5 earns more than accepting everybody
 
 
-def log(n: int = 1500, cost: float = 0.5, propensity: object = 0.5, **columns: object) -> Log:
+def log(n: int = 1500, propensity: object = 0.5, **columns: object) -> Log:
     """Held-out people whose outcome is bad with a probability that is the rank of their income."""
     random = np.random.default_rng(0)
-    people = World(0.0, 1.0, cost).people(random, n)
+    people = World(0.0, 1.0, 0.5).people(random, n)
     people["propensity"] = people.eval(str(propensity))
     for name, expression in columns.items():
         people[name] = people.eval(str(expression)).astype(float)
-    return held_out(random, people, people["propensity"].to_numpy(), cost)
+    return held_out(random, people, people["propensity"].to_numpy(), 0.5)
 
 
 def by_rank(of: Log, most: float, more: float = 0.0) -> np.ndarray:
