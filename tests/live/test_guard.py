@@ -124,11 +124,16 @@ def test_status_warns_and_shows(ledger: Make, tmp_path: Path) -> None:
         f"{found['overdue']} outcomes have not come within the horizon",
     ]
     assert [alarm.partition(" (3000")[0] for alarm in found["alarms"]] == alarms
-    assert found["waiting"] > found["overdue"] > 0
     said = succeeded("live", "status", "loans.db", "--html", "page", cwd=tmp_path).stdout
     page = (tmp_path / "page" / "index.html").read_text()
     assert [part for part in alarms if part not in said or part not in page] == []
     assert (tmp_path / "page" / "figures" / "courses.png").exists()
-    said = succeeded("evaluate", "../loans.db", cwd=tmp_path / "page").stdout
+
+
+def test_a_ledger_is_a_log(ledger: Make, tmp_path: Path) -> None:
+    own = ledger("live.explore=0.2")
+    own.outcomes(repaid(own.decide(people(0, 400)), 1))
+    (tmp_path / "elsewhere").mkdir()
+    said = succeeded("evaluate", "../loans.db", cwd=tmp_path / "elsewhere").stdout
     assert said.startswith("Evaluation of the logged decisions on loans.db\n")
     assert (tmp_path / "outputs" / "evaluations" / "loans-decisions" / "index.html").exists()
