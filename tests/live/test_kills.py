@@ -1,136 +1,142 @@
-"""Processes that are killed at any instant, and two that write at once."""
+"""Commands that are killed at any of their writes, and two that write at once."""
 
+import itertools
 import os
-import random
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
-import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy as sql
 
-from fairall import FairAllError, Ledger
-from fairall.live import store
-from tests.live.test_ledger import METHOD, content, people, repaid
-
-KILLS = int(os.environ.get("FAIRALL_KILLS", "12"))
-# Does a word over and over, so that kills hit it at any instant and not its imports.
-WORK = """
-import sys, pandas as pd
 from fairall import Ledger
-from tests.live.test_ledger import people, repaid
-own = Ledger(sys.argv[1])
-print("ready", flush=True)
-for step in range(int(sys.argv[2]), 40):
-    decided = own.decide(people(10 * step, 10, step))
-    own.outcomes(repaid(decided, step))
-    made = own.learn()["version"]
-    if made:
-        own.promote(made)
-    own.forget(decided["id"].iloc[0]) if step % 4 == 0 and decided["new"].all() else None
-"""
+from fairall.online.process import Process
+from tests.live.conftest import MEMORY, METHOD, SMALL, Make, content, noticed, people, refusing, repaid, rows
+
+Work = Callable[[Path], object]
+VERBS: dict[str, list[Any]] = {
+    "decide": [people(120, 40, 5)],
+    "outcomes": [],
+    "learn": [],
+    "promote": [1],
+    "forget": ["L0001"],
+    "withdraw": ["L0001"],
+}
 
 
-def killed(place: Path, step: int, seconds: float) -> None:
-    """Work from a step on, and be killed after some time."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", WORK, str(place), str(step)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    assert process.stdout.readline() == b"ready\n", process.stderr.read().decode()
-    time.sleep(seconds)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+def in_a_child(work: Work, place: Path, before: int = 0) -> int:
+    """Fork a process that does `work`, and is killed before its write of that number; its id.
+
+    Pages are written when they are changed, so that a kill leaves half of a transaction in the file.
+    """
+    if child := os.fork():
+        return child
+    writes, code = itertools.count(1), 1
+
+    def count(connection: object, cursor: object = None, statement: str = "COMMIT", *_: object) -> None:
+        if not statement.startswith(("SELECT", "PRAGMA", "BEGIN")) and next(writes) == before:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    for event in ("before_cursor_execute", "commit"):
+        sql.event.listen(sql.Engine, event, count)
+    sql.event.listen(sql.Engine, "connect", lambda connection, _: connection.execute("pragma cache_size = 1"))
+    try:
+        work(place)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def killed(child: int) -> bool:
+    """Wait for a process; whether it was killed, where it did not end well."""
+    status = os.waitpid(child, 0)[1]
+    assert status in (0, signal.SIGKILL), f"the work ended with status {status}"
+    return status == signal.SIGKILL
 
 
 @pytest.mark.whole
-def test_kills_lose_nothing(kept: Callable[..., Path], tmp_path: Path) -> None:
-    words = [*METHOD, "live.held_out=0"]
-    place = Path(shutil.copy(kept(*words), tmp_path / "loans.db"))
-    chance = random.Random(0)
-    for _ in range(KILLS):
-        with sqlite3.connect(place) as connection:
-            done = connection.execute("select count(*) from batches").fetchone()[0]
-        if done >= 40:
-            place = Path(shutil.copy(kept(*words), tmp_path / "loans.db"))
-            done = 0
-        killed(place, max(0, done - 1), chance.uniform(0.0, 1.5))
-        with sqlite3.connect(place) as connection:
-            assert connection.execute("pragma integrity_check").fetchone() == ("ok",)
-            assert not connection.execute("pragma foreign_key_check").fetchall()
-            sizes = connection.execute("select count(*) from applications group by batch").fetchall()
-            assert {n for (n,) in sizes} <= {10}
-            versions = {n for (n,) in connection.execute("select id from versions where id > 1")}
-            assert versions == {n for (n,) in connection.execute("select distinct version from learnt")}
-        own = Ledger(place)
-        for version in versions:
-            own.promote(version)  # each can be read whole
-        if versions:
-            own.learn(dry_run=True)
-
-
-def test_a_decision_that_is_killed_before_it_is_kept_is_the_same_again(
-    kept: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_killed_command_has_done_nothing_and_does_the_same_again(
+    verb: str, kept: Callable[..., Path], tmp_path: Path
 ) -> None:
-    one, other = (Ledger(shutil.copy(kept(*METHOD), tmp_path / name)) for name in ("a.db", "b.db"))
-    one.decide(people())
-    with monkeypatch.context() as patched:
-        patched.setattr(Ledger, "_applications", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            other.decide(people())
-    other.decide(people())
-    assert content(one) == content(other)
+    begin, calm, place = (tmp_path / name for name in ("begin.db", "calm.db", "loans.db"))
+    own = Ledger(shutil.copy(kept(*MEMORY), begin))
+    own.outcomes(repaid(own.decide(people(0, 60)), 1))
+    own.promote(own.learn()["version"])
+    decided = own.decide(people(60, 60, 1))
+    own.outcomes(repaid(decided, 2, share=0.5))
+    given = VERBS[verb] if verb != "outcomes" else [repaid(decided, 3)]
+
+    def work(place: Path) -> None:
+        getattr(Ledger(place), verb)(*given)
+
+    work(Path(shutil.copy(begin, calm)))
+    for before in itertools.count(1):
+        shutil.copy(begin, place)
+        if not killed(in_a_child(work, place, before)):
+            break
+        assert content(place) == content(begin)
+        work(place)
+        assert content(place) == content(calm)
+        assert not noticed(place)
+    assert before > 2
+
+
+@pytest.mark.whole
+def test_a_killed_start_is_no_obstacle(tmp_path: Path) -> None:
+    def work(place: Path) -> None:
+        Ledger.start(place, *SMALL, *METHOD, f"outputs_dir={tmp_path}")
+
+    assert killed(in_a_child(work, tmp_path / "loans.db", 20))
+    work(tmp_path / "loans.db")
+    assert (tmp_path / "loans.db").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.whole
+def test_processes_decide_on_everybody_once(ledger: Make, tmp_path: Path) -> None:
+    ledger()
+
+    def work(place: Path) -> None:
+        for first in range(0, 100, 10):
+            Ledger(place).decide(people(first, 10))
+
+    children = [in_a_child(work, tmp_path / "loans.db") for _ in range(3)]
+    assert [killed(child) for child in children] == [False] * 3
+    assert not noticed(tmp_path / "loans.db")
+    query = "select count(*), count(distinct batch) from applications"
+    assert rows(tmp_path / "loans.db", query) == [(100, 10)]
 
 
 def test_one_of_two_writers_waits_or_is_told(
-    kept: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ledger: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = shutil.copy(kept(*METHOD), tmp_path / "loans.db")
-    monkeypatch.setattr(store, "WAIT", 1)
-    own, other = Ledger(place), Ledger(place)
-    with (
-        own.store.writing(),
-        pytest.raises(FairAllError, match="another process has been writing for 1 seconds"),
-    ):
-        other.decide(people())
-    decided = other.decide(people())
-    with own.store.writing():
-        assert not Ledger(place).settings.horizon  # who reads does not wait
-    own.outcomes(repaid(decided, 1))
+    monkeypatch.setattr("fairall.live.store.WAIT", 1)
+    own = ledger()
+    with closing(sqlite3.connect(tmp_path / "loans.db", isolation_level=None)) as other:
+        other.execute("begin immediate")
+        with refusing("another process has been writing for 1 seconds"):
+            own.decide(people())
+        assert own.status()["people"] == 0  # who reads does not wait
+    assert own.decide(people())["new"].all()
 
 
-def test_who_has_learnt_meanwhile_is_told(
-    kept: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("verb", ["forget", "withdraw", "learn"])
+def test_what_another_process_does_while_one_learns_is_not_lost(
+    verb: str, ledger: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = shutil.copy(kept(*METHOD), tmp_path / "loans.db")
-    own = Ledger(place)
+    own, learn = ledger("live.held_out=0"), Process.learn
     own.outcomes(repaid(own.decide(people()), 1))
-    changes = Ledger._changes
 
-    def slow(self: Ledger, *given: object) -> object:
-        monkeypatch.setattr(Ledger, "_changes", changes)
-        Ledger(place).learn()
-        return changes(self, *given)  # type: ignore[arg-type]
+    def slow(self: Process, due: Any) -> None:
+        monkeypatch.undo()
+        getattr(Ledger(tmp_path / "loans.db"), verb)(*VERBS[verb])
+        learn(self, due)
 
-    monkeypatch.setattr(Ledger, "_changes", slow)
-    with pytest.raises(FairAllError, match="another process has changed it meanwhile"):
+    monkeypatch.setattr(Process, "learn", slow)
+    with refusing("has changed it meanwhile"):
         own.learn()
-
-
-@pytest.mark.whole
-def test_two_processes_decide_on_everybody_once(kept: Callable[..., Path], tmp_path: Path) -> None:
-    place = Path(shutil.copy(kept(*METHOD), tmp_path / "loans.db"))
-    code = WORK.split("    decided")[0].replace("range(int(sys.argv[2]), 40)", "range(40)")
-    code += "    own.decide(people(10 * step, 10))\n"
-    both = [subprocess.Popen([sys.executable, "-c", code, str(place), "0"]) for _ in range(2)]
-    assert [process.wait() for process in both] == [0, 0]
-    with sqlite3.connect(place) as connection:
-        assert connection.execute("select count(*), count(distinct person) from applications").fetchone() == (
-            400,
-            400,
-        )
+    assert own.learn()["people"] == (0 if verb == "learn" else 49)
