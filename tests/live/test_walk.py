@@ -18,12 +18,12 @@ KNOWN_NOW = f"""
 with latest as (select * from outcomes where id in (select max(id) from outcomes group by application)),
 there as (
     select a.*, label, l.time as known_at, l.id as outcome from applications a
-    left join latest l on application = a.id where a.id not in (select application from withdrawn)
+    left join latest l on application = a.id where a.id not in (select application from removed where how = 'withdrawn')
 ),
 now as (select max(max(time), max(coalesce(known_at, 0))) as now from there),
 people as (select *, features is not null as here, time <= now - {HORIZON * STEP} as old from there, now)
 """
-COUNTS = f"""{KNOWN_NOW} select count(*), sum(accepted), (select count(*) from withdrawn), count(label),
+COUNTS = f"""{KNOWN_NOW} select count(*), sum(accepted), (select count(*) from removed where how = 'withdrawn'), count(label),
 (select count(*) from outcomes where application in (select id from people)) - count(label),
 sum(accepted and here and label is null), sum(accepted and here and label is null and old),
 sum(label is not null and old) from people"""
