@@ -104,13 +104,6 @@ def test_a_dry_run_writes_nothing(ledger: Make) -> None:
     assert made["changed"] > 0
 
 
-def test_a_version_is_made_once_of_the_same(ledger: Make) -> None:
-    own = ledger(*METHOD)
-    own.outcomes(repaid(own.decide(people()), 1))
-    assert own.learn()["version"] == 2
-    assert own.learn() == {"version": None, "parent": 2, "people": 0, "waiting": 0, "young": 0}
-
-
 def test_nobody_held_out_is_learnt_from(ledger: Make) -> None:
     own = ledger(*METHOD, "live.held_out=0.5")
     own.outcomes(repaid(own.decide(people(0, 200)), 1))

@@ -144,6 +144,7 @@ def test_half_a_ledger(tmp_path: Path, kept: Callable[..., Path]) -> None:
     [
         ("live.horizon=soon", "it must be as 90d, 12h, 0 or null"),
         ("live.held_out=1", "a number from 0, below 1"),
+        ("live.held_out=0.99999999999999999999", "below 1"),
         ("live.explore=-0.1", "a number from 0, below 1"),
         ("live.promote=always", "by_hand or if_better"),
         ("live.horzon=1d", "did you mean"),
