@@ -87,11 +87,11 @@ def test_estimates_of_known_people_are_of_classifiers_fitted_to_others() -> None
 def test_classifiers_are_fitted_to_others_where_more_than_one_in_a_hundred_came_back(
     n_back: int, others: bool
 ) -> None:
-    people, learner = everybody(swayed(2000, 0)), built("stacked", [0])
-    learner.update(people.rows((torch.arange(2000 + n_back) % 2000).expand(1, -1)))
-    first = people.rows(torch.arange(1).expand(1, -1))
-    own, fitted = learner.of_known(first.x, first.s)[0], learner.log_odds(first.x, first.s, STREAMS)
-    assert torch.equal(own, fitted) != others
+    rows = (torch.arange(2000 + n_back) % 2000).expand(2, -1)
+    people, learner = everybody(swayed(2000, 0)).rows(rows), built("stacked", [0, 1])
+    learner.update(people)
+    own = learner.of_known(people.x, people.s)[0]
+    assert torch.equal(own, learner.log_odds(people.x, people.s, STREAMS)) != others
 
 
 def test_labels_of_weight_0_and_of_the_forgotten_are_no_labels() -> None:
