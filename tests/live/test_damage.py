@@ -59,6 +59,7 @@ def test_what_was_done_is_named(query: str, used: Path, tmp_path: Path) -> None:
 @pytest.mark.whole
 def test_every_edit_is_noticed(used: Path, tmp_path: Path) -> None:
     for table, frame in tables(used).items():
+        frame = frame.astype(object).where(frame.notna(), None)
         row, last = frame.iloc[len(frame) // 2].tolist(), frame.iloc[-1].tolist()
         marks = ", ".join("?" * len(row))
         chosen = f"where ({', '.join(frame)}) is ({marks})"
@@ -67,7 +68,7 @@ def test_every_edit_is_noticed(used: Path, tmp_path: Path) -> None:
             changes.append((f"insert into {table} values ({marks})", [last[0] + 1, *row[1:]]))
         for name, value in zip(frame, row, strict=True):
             if (table, name) not in OF_NO_EFFECT:
-                news = (b"x", None, 7, "x")[: 2 if isinstance(value, bytes) else 4]
+                news = b"x", None, 7, "x"
                 changes += [
                     (f"update {table} set {name} = ? {chosen}", [new, *row]) for new in news if new != value
                 ]

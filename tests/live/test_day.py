@@ -159,8 +159,7 @@ def test_nothing_of_a_forgotten_person_is_in_the_file_or_comes_back(words: list[
     own.learn()
     someone = decided.loc[decided["decision"] == 1, "id"].iloc[0]
     x, s = load_policy(done.path).encoded(table.loc[[someone]])
-    of_row = "from applications join chain on chain.id = entry where person = ?"
-    ((features, salt),) = rows(place, f"select features, salt {of_row}", someone)
+    ((features, salt),) = rows(place, "select features, salt from applications where person = ?", someone)
     parts = [features.encode(), salt, x.numpy().tobytes()]
     parts += [int(hashes(x, s)[0] + seed).to_bytes(8, "little", signed=True) for seed in range(2)]
     assert own.forget(someone) == [2]
@@ -169,11 +168,9 @@ def test_nothing_of_a_forgotten_person_is_in_the_file_or_comes_back(words: list[
     with refusing("forgotten already"):
         own.forget(someone)
     with edited(place) as connection:
-        connection.execute(
-            f"update chain set salt = ? where id = (select chain.id {of_row})", [salt, someone]
-        )
-        connection.execute("update applications set features = ? where person = ?", [features, someone])
-    assert "of the table applications" in noticed(place)
+        back = "update applications set features = ?, salt = ? where person = ?"
+        connection.execute(back, [features, salt, someone])
+    assert "of somebody who was forgotten" in noticed(place)
 
 
 @pytest.mark.whole

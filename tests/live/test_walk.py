@@ -21,7 +21,7 @@ there as (
     left join latest l on application = a.id where a.id not in (select application from removed where how = 'withdrawn')
 ),
 now as (select max(max(time), max(coalesce(known_at, 0))) as now from there),
-people as (select *, features is not null as here, time <= now - {HORIZON * STEP} as old from there, now)
+people as (select *, salt is not null as here, time <= now - {HORIZON * STEP} as old from there, now)
 """
 COUNTS = f"""{KNOWN_NOW} select count(*), sum(accepted), (select count(*) from removed where how = 'withdrawn'), count(label),
 (select count(*) from outcomes where application in (select id from people)) - count(label),
