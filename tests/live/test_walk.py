@@ -23,7 +23,8 @@ there as (
 now as (select max(max(time), max(coalesce(known_at, 0))) as now from there),
 people as (select *, salt is not null as here, time <= now - {HORIZON * STEP} as old from there, now)
 """
-COUNTS = f"""{KNOWN_NOW} select count(*), sum(accepted), (select count(*) from removed where how = 'withdrawn'), count(label),
+COUNTS = f"""{KNOWN_NOW} select count(*), sum(accepted),
+(select count(*) from removed where how = 'withdrawn'), count(label),
 (select count(*) from outcomes where application in (select id from people)) - count(label),
 sum(accepted and here and label is null), sum(accepted and here and label is null and old),
 sum(label is not null and old) from people"""
