@@ -18,7 +18,8 @@ KNOWN_NOW = f"""
 with latest as (select * from outcomes where id in (select max(id) from outcomes group by application)),
 there as (
     select a.*, label, l.time as known_at, l.id as outcome from applications a
-    left join latest l on application = a.id where a.id not in (select application from removed where how = 'withdrawn')
+    left join latest l on application = a.id
+    where a.id not in (select application from removed where how = 'withdrawn')
 ),
 now as (select max(max(time), max(coalesce(known_at, 0))) as now from there),
 people as (select *, salt is not null as here, time <= now - {HORIZON * STEP} as old from there, now)
