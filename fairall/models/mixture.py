@@ -159,12 +159,12 @@ class Mixture(Refitted):
         effective = weight / (1.0 + (n - 1.0) * self.counts_once / (1.0 + self.worth[e]))
         people = replace(_rows(known, first), label=good / weight, weight=effective)
         models = super().fit(e, people, seed)
-        logit = self._by(models, e, people)
-        if len(n) < FEW or (n > 1).double().mean() > RARE:
-            fold = (hashed >> 32) % FOLDS  # lower digits are equal in many people
-            for out in (fold == number for number in fold.unique() if (fold != number).any()):
-                others = super().fit(e, _rows(people, ~out), seed)
-                logit[out] = self._by(others, e, _rows(people, out))
+        apart = len(n) < FEW or (n > 1).double().mean() > RARE
+        fold = (hashed >> 32) % FOLDS * apart  # lower digits are equal in many people
+        logit = torch.empty(len(n), len(models), dtype=torch.float64)
+        for out in (fold == number for number in fold.unique()):
+            others = models if out.all() else super().fit(e, _rows(people, ~out), seed)
+            logit[out] = self._by(others, e, _rows(people, out))
         self.met.add(hashed + e, torch.column_stack([logit, n, people.label]))
         return models
 
