@@ -107,6 +107,8 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
         "lacks": lacks,
         "groups": _groups(people, until, reader, version.config.cost.value),
         "courses": courses.drop(columns=["s", "accepted"]).to_dict("records"),
+        "overrides": [],
+        "money": False,
         "gap": _gap(by_batch),
     }
     rule = version.process.exploration.rule
