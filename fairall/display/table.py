@@ -193,10 +193,12 @@ def markdown_rows(head: Sequence[object], rows: Iterable[Sequence[object]]) -> M
 
 def to_markdown(table: PageTable) -> Markdown:
     """A table as Markdown, with title and note."""
-    write, frame = FORMATS["md"].cell, table.frame
-    names = frame.index.to_frame().itertuples(index=False)
-    rows = ([*own, *map(write, cells)] for own, (_, *cells) in zip(names, frame.itertuples(), strict=True))
-    body = markdown_rows([*[""] * frame.index.nlevels, *frame.columns], rows)
+    write, levels = FORMATS["md"].cell, table.frame.index.nlevels
+    rows = (
+        [*(index if levels > 1 else [index]), *map(write, cells)]
+        for index, *cells in table.frame.itertuples()
+    )
+    body = markdown_rows([*[""] * levels, *table.frame.columns], rows)
     return Markdown(f"### {escaped(table.title)}\n\n{escaped(table.note)}\n\n{body}\n")
 
 

@@ -40,13 +40,14 @@ PURPOSE = {
     "Outcomes": "learnt from {old}",
     "Held out": "a share of {settings.held_out:g} of the people, on whom versions are compared",
     "Exploration": "a share of {settings.explore:g} of those whom the policy rejects is accepted, by lot",
-    "Promotion": "{promote}, where gaps between groups grow by {settings.gap:g} at most",
+    "Promotion": "by hand{promote}",
     "Watched": "gap between acceptance rates, drift of features, overdue outcomes, exploration",
     "Not known": "who answers for the decisions, and their legal ground; what else an acceptance or a "
     "rejection does to a person; whether the outcome is what the decision is for; who never applied; other "
     "groups; what was decided outside of the ledger",
 }
 DRIFT = "{feature} has drifted ({most}: {from:.1%} → {to:.1%})"
+BY_ITSELF = ", or by itself where a version earns more and gaps between groups grow by {:g} at most"
 OLD = {None: "when those of a whole table are known", 0: "as soon as they are known"}
 
 
@@ -92,7 +93,7 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
         "people": len(people),
         "accepted": int(people["accepted"].sum()),
         "referred": int(people["decision"].isna().sum()),
-        "undecided": len(people) - len(decided),
+        "undecided": int((queue["waits_for"] == DECISION).sum()),
         "withdrawn": int((removed["how"] == WITHDRAWN).sum()),
         "removed": days.size().reset_index(name="people").to_dict("records"),
         "outcomes": known,
@@ -149,7 +150,7 @@ def _purpose(version: Version, settings: Settings) -> dict[str, str]:
         or f"1 − c with a good outcome, −c with a bad one, {config.worth}",
         "data": config.name("dataset"),
         "file": Path(config.dataset.get("path") or "").name,
-        "promote": settings.promote.replace("_", " "),
+        "promote": BY_ITSELF.format(settings.gap) if settings.promote == "if_better" else "",
         "old": f"at an age of {age / DAY:g} days" if age else OLD[age],
     }
     return {name: text.format(**values) for name, text in PURPOSE.items()}
