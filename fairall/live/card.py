@@ -37,10 +37,11 @@ TABLES = {
         "accepted person, by outcomes as old as the horizon, with amounts in money, not ×100.",
     ),
     "overrides": (
-        "Overridden by a person",
-        ["group", "to", "people", "share", "outcomes", "value", "bounds"],
-        "What people decided against the policy; share ×100 of the policy's opposite decisions. Value ×100 "
-        "of an override, with a 95 % interval; bounds where outcomes cannot be known.",
+        "Decided by a person",
+        ["group", "of", "to", "people", "share", "outcomes", "value", "bounds", "why"],
+        "What people decided on those whom the policy had rejected, accepted, or referred; share ×100 of "
+        "these. Value ×100 of such a decision, compared with the opposite one, with a 95 % interval: of "
+        "rejections by others who are alike, and bounds whatever the outcomes would have been.",
     ),
     "versions": (
         "Versions",
@@ -74,8 +75,8 @@ def tables(found: dict[str, Any]) -> list[PageTable]:
         rows = found[key].items() if isinstance(found[key], dict) else found[key]
         frame = pd.DataFrame(rows, columns=columns, dtype=object)
         shown = frame.set_index(columns[0]).rename(str)
-        if found["money"] and "value" in shown:
-            shown["value"] = shown["value"].map(partial(_shown, scale=1, digits=2))
+        for name in {"value", "bounds"}.intersection(shown if found["money"] else ()):
+            shown[name] = shown[name].map(partial(_shown, scale=1, digits=2))
         made.append(PageTable(key=key, title=title, note=note, frame=shown.map(_shown), records=frame))
     return [table for table in made if table.shown]
 

@@ -60,6 +60,16 @@ class Log(NamedTuple):
             words.append(override("drop", [self.names["time"]]))
         return [*words, "accepted=1", "positive=1", f"cost={self.cost}"]
 
+    def keywords(self, **roles: str) -> dict[str, Any]:
+        """Keywords of `evaluate` that describe `frame`, without versions, times and persons.
+
+        Args:
+            roles: further columns by their role.
+        """
+        names, roles = self.names, {role: self.names[role] for role in ("decision", "label")} | roles
+        drop = [names[name] for name in NAMES if names[name] not in roles.values()]
+        return {**roles, "sensitive": names["group"], "cost": self.cost, "drop": drop, "accepts_all": True}
+
 
 def log_of(record: Record, policy: Policy, settings: Settings, *, held: bool = False) -> Log:
     """The ledger as a log of decisions of its policies, a row for each person they decided on.
@@ -75,16 +85,21 @@ def log_of(record: Record, policy: Policy, settings: Settings, *, held: bool = F
         settings: of the ledger.
         held: only the newest `MOST` people who are held out and applied `settings.horizon` ago or earlier.
     """
-    assert policy.config is not None
-    rows, reader = record.applications, policy.reader
+    rows = record.applications
     rows = rows[~rows["forgotten"] & rows["decision"].notna()]
     old = rows["time"] <= record.clock - (settings.horizon or 0)
     if held:
         rows = rows[rows["held"] & old].tail(MOST)
     by_policy = rows["decision"] == 1
     overruled = (by_policy & ~rows["accepted"]).to_numpy()
-    rows = rows.assign(label=rows["label"].where(old & by_policy)).reset_index()
-    raw = reader.sensitive
+    rows = rows.assign(label=rows["label"].where(old & by_policy))
+    return log_of_rows(rows, policy)._replace(overruled=overruled)
+
+
+def log_of_rows(rows: pd.DataFrame, policy: Policy) -> Log:
+    """Rows of `Record.applications`, whose decisions are the column `decision`, as a log."""
+    assert policy.config is not None
+    rows, reader, raw = rows.reset_index(), policy.reader, policy.reader.sensitive
     group = CODED if raw is None else raw.column
     names = {name: PREFIX * (name in {*reader.names, group}) + name for name in NAMES} | {"group": group}
     words = {s: str(s) if raw is None else raw.groups[s][0] for s in rows["s"].unique()}
@@ -99,7 +114,7 @@ def log_of(record: Record, policy: Policy, settings: Settings, *, held: bool = F
         "id": rows["person"],
     }
     log = log.assign(**{names[name]: column for name, column in columns.items()})
-    return Log(log, names, rows, policy.config.cost.value, overruled)
+    return Log(log, names, rows, policy.config.cost.value)
 
 
 def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number: int = 1) -> dict[str, Any]:
@@ -205,17 +220,8 @@ def _comparison(log: Log, first: np.ndarray, second: np.ndarray, label: np.ndarr
 
     names, labels = log.names, log.frame[log.names["label"]]
     columns = {FIRST: first, SECOND: second, names["label"]: labels.where(np.isnan(label), label)}
-    return compare(
-        FIRST,
-        SECOND,
-        log.frame.assign(**columns),
-        **{role: names[role] for role in ("decision", "label", "propensity")},
-        accepts_all=True,
-        sensitive=names["group"],
-        cost=log.cost,
-        drop=[names[name] for name in ("version", "time", "id")],
-        proba="decision",
-    )
+    keywords = log.keywords(propensity=names["propensity"])
+    return compare(FIRST, SECOND, log.frame.assign(**columns), **keywords, proba="decision")
 
 
 def unexpected(label: np.ndarray, before: float | None, expected: np.ndarray | None) -> str | None:

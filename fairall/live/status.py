@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binomtest
 
 from fairall.config.schema import ExplorationRule
 from fairall.config.words import words_of
 from fairall.data.drift import DRIFTED, drift_by_column
+from fairall.live.overrides import accepted_value, overrides, share
 from fairall.live.people import DAY, cells_of, told
 from fairall.live.record import FORGOTTEN, WITHDRAWN, Record, with_descendants
 from fairall.live.settings import Settings
 from fairall.live.versions import Version
 from fairall.measuring.sequences import LARGEST_GAP, largest_gap
+from fairall.policy import Policy
 from fairall.results.card import described
 from fairall.results.result import bound_of
 from fairall.tables.features import DISCRETE
@@ -63,14 +64,15 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
     Returns:
         `purpose`, by name a text each, `duty`, `duties`, who was on duty since when, why and by whom,
         `versions`, with `doubt`, why the outcomes of one are doubtful or it was not compared, `lacks`,
-        `people`, `accepted`, `referred`, `undecided`, those of them on whom nobody has decided, `withdrawn`,
-        who count nowhere else, `removed`, how many were forgotten or withdrawn on which day and by whom,
-        `outcomes`, `corrected`, `waiting`, `overdue` (None without a horizon), `since`, `until`, `groups`
-        with acceptance and value and their 95 % intervals, `courses`, the same acceptance of each batch with
-        the `date` of its last application and the `version` that decided, `gap` between acceptance rates as
-        a confidence sequence, `drift`, features that differ between the first people and the last, `rows`
-        and `head`, the number of rows in the chain of hashes and the last hash (`live.chain`), and `alarms`,
-        a sentence each. Acceptance is of people who were decided on.
+        `people`, `accepted`, `referred` to a person, of whom nobody has decided on the `undecided`,
+        `overrides` (`live.overrides`), `withdrawn`, who count nowhere else, `removed`, how many were forgotten
+        or withdrawn on which day and by whom, `outcomes`, `corrected`, `waiting`, `overdue` (None without a
+        horizon), `since`, `until`, `groups` with acceptance and value and their 95 % intervals, `courses`,
+        the same acceptance of each batch with the `date` of its last application and the `version` that
+        decided, `gap` between acceptance rates as a confidence sequence, `drift`, features that differ
+        between the first people and the last, `money`, whether values are in it, `rows` and `head`, the
+        number of rows in the chain of hashes and the last hash (`live.chain`), and `alarms`, a sentence each.
+        Acceptance is of people who were decided on.
     """
     people, reader, duty, removed = rows.applications, version.policy.reader, rows.duty, rows.removed
     until, known = rows.clock - (settings.horizon or 0), int(people["label"].notna().sum())
@@ -81,7 +83,7 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
     courses = by_batch.assign(
         date=by_batch["date"].map(told),
         group=by_batch["s"].map(lambda s: reader.group_name(float(s))),
-        acceptance=list(map(_share, by_batch["accepted"], by_batch["people"])),
+        acceptance=list(map(share, by_batch["accepted"], by_batch["people"])),
     )
     days = removed.assign(date=(removed["at"] // DAY * DAY).map(told)).groupby(["date", "how", "by"])
     since = duty.assign(since=duty["at"].map(told))
@@ -106,10 +108,10 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
         "rows": len(rows.links),
         "head": rows.links[-1],
         "lacks": lacks,
-        "groups": _groups(people, until, reader, version.config.cost.value),
+        "groups": _groups(people, until, version.policy),
+        "overrides": overrides(rows, version.policy, until),
         "courses": courses.drop(columns=["s", "accepted"]).to_dict("records"),
-        "overrides": [],
-        "money": False,
+        "money": version.config.amounts is not None,
         "gap": _gap(by_batch),
     }
     rule = version.process.exploration.rule
@@ -156,25 +158,19 @@ def _purpose(version: Version, settings: Settings) -> dict[str, str]:
     return {name: text.format(**values) for name, text in PURPOSE.items()}
 
 
-def _groups(people: pd.DataFrame, until: int, reader: PeopleReader, cost: float) -> list[dict[str, Any]]:
+def _groups(people: pd.DataFrame, until: int, policy: Policy) -> list[dict[str, Any]]:
     """Acceptance of each group, and the value of its accepted people who applied at `until` or earlier.
 
     With now less the horizon, outcomes that came early are left out, which are unlike the others.
     """
     found = []
     for s, own in people.groupby("s"):
-        labels = own.loc[own["time"] <= until, "label"].dropna()
-        value = [one - cost for one in _share(int(labels.sum()), len(labels))] if len(labels) else None
-        decided = own.loc[~own["undecided"], "accepted"]
-        shares = {"acceptance": _share(int(decided.sum()), len(decided)), "outcomes": len(labels)}
-        found.append({"group": reader.group_name(float(s)), "people": len(own), **shares, "value": value})
+        old, decided = own[own["time"] <= until], own.loc[~own["undecided"], "accepted"]
+        value, outcomes = accepted_value(old, policy)["value"], int(old["label"].notna().sum())
+        accepted = share(int(decided.sum()), len(decided)) if len(decided) else None
+        shares = {"acceptance": accepted, "outcomes": outcomes, "value": value}
+        found.append({"group": policy.reader.group_name(float(s)), "people": len(own), **shares})
     return found
-
-
-def _share(k: int, n: int) -> list[float]:
-    """A share of n people, and the ends of its 95 % interval (Wilson 1927)."""
-    ends = binomtest(k, n).proportion_ci(method="wilson")
-    return [k / n, float(ends.low), float(ends.high)]
 
 
 def _versions(rows: Record) -> list[dict[str, Any]]:
