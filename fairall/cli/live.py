@@ -93,7 +93,7 @@ def outcomes(
     from fairall.decide.deciding import people_file, require_place
     from fairall.storage.files import unnamed
 
-    if len(names) != (out is None) or waiting == (out is None):
+    if (len(names), waiting, out is None) not in ((1, False, True), (0, True, False)):
         raise FairAllError("live outcomes: give OUTCOMES, the table to record, or --waiting -o FILE")
     if out is None:
         frame = people_file(Path(names[0]), words).frame

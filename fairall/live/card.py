@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from fairall.display.format import interval, number
-from fairall.display.table import PageTable
+from fairall.display.table import PageTable, without_empty
 
 # Lines, each with the value that it needs.
 LINES = [
@@ -77,7 +77,9 @@ def tables(found: dict[str, Any]) -> list[PageTable]:
         shown = frame.set_index(columns[0]).rename(str)
         for name in {"value", "bounds"}.intersection(shown if found["money"] else ()):
             shown[name] = shown[name].map(partial(_shown, scale=1, digits=2))
-        made.append(PageTable(key=key, title=title, note=note, frame=shown.map(_shown), records=frame))
+        made.append(
+            PageTable(key=key, title=title, note=note, frame=without_empty(shown.map(_shown)), records=frame)
+        )
     return [table for table in made if table.shown]
 
 

@@ -32,12 +32,12 @@ OUTCOME, DECISION = "outcome", "decision"  # what people wait for
 PURPOSE = {
     "Decision": "accept or reject; {settings.label} is {settings.positive} where an acceptance turned out "
     "well, {settings.negative} where not",
-    "Method": "{model}: {method}",
+    "Method": "{config.model[name]}: {method}",
     "Features": "{features}",
     "Groups": "{groups}: {depend}",
-    "Gaps between groups": "{bound}",
-    "Worth of an acceptance": "{worth}",
-    "Begun with": "data set {data} {file}",
+    "Bound on gaps": "{bound}",
+    "Worth": "{worth}",
+    "Begun with": "data set {config.dataset[name]} {file}",
     "Outcomes": "learnt from {old}",
     "Held out": "a share of {settings.held_out:g} of the people, on whom versions are compared",
     "Exploration": "a share of {settings.explore:g} of those whom the policy rejects is accepted, by lot",
@@ -65,11 +65,11 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
         `purpose`, by name a text each, `duty`, `duties`, who was on duty since when, why and by whom,
         `versions`, with `doubt`, why the outcomes of one are doubtful or it was not compared, `lacks`,
         `people`, `accepted`, `referred` to a person, of whom nobody has decided on the `undecided`,
-        `overrides` (`live.overrides`), `withdrawn`, who count nowhere else, `removed`, how many were forgotten
-        or withdrawn on which day and by whom, `outcomes`, `corrected`, `waiting`, `overdue` (None without a
-        horizon), `since`, `until`, `groups` with acceptance and value and their 95 % intervals, `courses`,
-        the same acceptance of each batch with the `date` of its last application and the `version` that
-        decided, `gap` between acceptance rates as a confidence sequence, `drift`, features that differ
+        `overrides` (`live.overrides`), `withdrawn`, who count nowhere else, `removed`, how many were
+        forgotten or withdrawn on which day and by whom, `outcomes`, `corrected`, `waiting`, `overdue` (None
+        without a horizon), `since`, `until`, `groups` with acceptance and value and their 95 % intervals,
+        `courses`, the same acceptance of each batch with the `date` of its last application and the `version`
+        that decided, `gap` between acceptance rates as a confidence sequence, `drift`, features that differ
         between the first people and the last, `money`, whether values are in it, `rows` and `head`, the
         number of rows in the chain of hashes and the last hash (`live.chain`), and `alarms`, a sentence each.
         Acceptance is of people who were decided on.
@@ -139,18 +139,16 @@ def waiting(rows: Record, settings: Settings) -> pd.DataFrame:
 def _purpose(version: Version, settings: Settings) -> dict[str, str]:
     """What decides on whom and how, as the ledger was started, and what the ledger does not know."""
     config, reader, age = version.config, version.policy.reader, settings.horizon
-    model = config.name("model")
     values = {
         "settings": settings,
-        "model": model,
-        "method": described("model", model) or "a method of the user",
+        "config": config,
+        "method": described("model", config.name("model")) or "a method of the user",
         "features": ", ".join(f"{feature.name} ({feature.kind})" for feature in reader.features),
         "groups": ", ".join(map(reader.group_name, sides(reader.n_groups))),
         "depend": "no decision depends on them" if config.fairness.blind else "decisions may depend on them",
         "bound": bound_of(config.fairness) or "no bound",
         "worth": " ".join(words_of(config.amounts or {}, "dataset."))
-        or f"1 − c with a good outcome, −c with a bad one, {config.worth}",
-        "data": config.name("dataset"),
+        or f"an acceptance: 1 − c with a good outcome, −c with a bad one, {config.worth}",
         "file": Path(config.dataset.get("path") or "").name,
         "promote": BY_ITSELF.format(settings.gap) if settings.promote == "if_better" else "",
         "old": f"at an age of {age / DAY:g} days" if age else OLD[age],
