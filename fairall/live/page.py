@@ -49,12 +49,12 @@ def write(
     Raises:
         FairAllError: where the folder cannot be written.
     """
-    draw = partial(draw_courses, found) if found["courses"] else None
-    figure = PageFigure(key="courses", title="Over time", note=NOTE, draw=draw)
-    write_page(folder, title, {"": [figure, *tables]}, opening=lines, basis=BASIS, made=made)
-    picture = f"![{figure.title}: {NOTE}](figures/{figure.key}.png)" if figure.shown else ""
+    figure = PageFigure(key="courses", title="Over time", note=NOTE, draw=partial(draw_courses, found))
+    figures = [figure] if found["courses"] else []
+    write_page(folder, title, {"": [*figures, *tables]}, opening=lines, basis=BASIS, made=made)
+    pictures = [f"![{one.title}: {one.note}](figures/{one.key}.png)" for one in figures]
     told = "\n".join(f"- {escaped(line)}" for line in [*lines, *BASIS])
-    parts = [f"# {escaped(title)}", told, picture, *map(to_markdown, tables), escaped(made)]
+    parts = [f"# {escaped(title)}", told, *pictures, *map(to_markdown, tables), escaped(made)]
     write_text(folder / "card.md", "\n\n".join(parts) + "\n")
 
 

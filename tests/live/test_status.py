@@ -60,8 +60,11 @@ def test_a_card_for_a_regulator_and_a_list_of_who_is_waited_for(ledger: Make, tm
     assert [person for person in decided["id"] if person in page + card] == []
 
 
-def test_nothing_is_due_without_a_horizon(ledger: Make) -> None:
+def test_nothing_is_due_without_a_horizon_or_people(ledger: Make, tmp_path: Path) -> None:
     own = ledger("live.horizon=null")
+    assert own.waiting().empty
+    succeeded("live", "status", "loans.db", "--html", "page", cwd=tmp_path)
+    assert "Nothing here checks any law" in (tmp_path / "page" / "card.md").read_text()
     for k in range(2):
         own.decide(people(20 * k, 20, 20 * k))
     queue = own.waiting()
