@@ -105,13 +105,10 @@ def test_estimates_leave_out_or_bound_what_people_decided(ledger: Make) -> None:
     assert seen.index[seen["decision"] == 0].tolist() == rejected
     assert seen.index[seen["label"].notna()].tolist() == accepted[20:]
     whole = log()
-    overruled = np.arange(len(whole.frame)) % 20 == 0
-    label = whole.frame["label"].mask(overruled)
-    bounded = whole._replace(frame=whole.frame.assign(label=label), overruled=overruled & (label == label))
-    bounded = bounded._replace(overruled=overruled & whole.frame["label"].notna().to_numpy())
-    full, wide = (
-        compared(one, by_rank(one, 1.0), by_rank(one, 0.5), 0.2)["value"] for one in (whole, bounded)
-    )
+    label, policies = whole.frame["label"], [by_rank(whole, most) for most in (1.0, 0.5)]
+    overruled = label.notna().to_numpy() & (np.arange(len(label)) % 20 == 0)
+    bounded = whole._replace(frame=whole.frame.assign(label=label.mask(overruled)), overruled=overruled)
+    full, wide = (compared(one, *policies, 0.2)["value"] for one in (whole, bounded))
     assert wide["low"] < full["low"] < full["high"] < wide["high"] < full["high"] + 0.1
 
 
