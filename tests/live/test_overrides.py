@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -56,7 +57,12 @@ def test_people_decide_instead_of_the_policy_or_where_it_refers_to_them(
     with refusing("--by NAME --why TEXT"):
         own.override(declined[0], True, by="Abel", why=" ")
     learn, given = Process.learn, list[Decided]()
-    monkeypatch.setattr(Process, "learn", lambda self, due: (given.extend(due), learn(self, given)))
+
+    def watched(self: Process, due: Any) -> None:
+        given.extend(due)
+        learn(self, given)
+
+    monkeypatch.setattr(Process, "learn", watched)
     own.learn()
     learnt = stands.index.drop(pending)
     taught = (torch.cat([getattr(one, name)[0] for one in given]) for name in ("accepted", "propensity"))
@@ -105,10 +111,10 @@ def test_estimates_leave_out_or_bound_what_people_decided(ledger: Make) -> None:
     assert seen.index[seen["decision"] == 0].tolist() == rejected
     assert seen.index[seen["label"].notna()].tolist() == accepted[20:]
     whole = log()
-    label, policies = whole.frame["label"], [by_rank(whole, most) for most in (1.0, 0.5)]
+    label, first, second = whole.frame["label"], by_rank(whole, 1.0), by_rank(whole, 0.5)
     overruled = label.notna().to_numpy() & (np.arange(len(label)) % 20 == 0)
     bounded = whole._replace(frame=whole.frame.assign(label=label.mask(overruled)), overruled=overruled)
-    full, wide = (compared(one, *policies, 0.2)["value"] for one in (whole, bounded))
+    full, wide = (compared(one, first, second, 0.2)["value"] for one in (whole, bounded))
     assert wide["low"] < full["low"] < full["high"] < wide["high"] < full["high"] + 0.1
 
 
