@@ -19,7 +19,7 @@ LINES = [
     (None, "Waiting: {waiting} outcomes"),
     ("overdue", "Overdue: {overdue} outcomes"),
     ("referred", "Referred: {referred} people, {undecided} of them still undecided"),
-    ("gap", "Gap between acceptance rates: {share} {ends}, valid at every look"),
+    ("gap", "Gap between acceptance rates: {gap}, valid at every look"),
     ("lacks", "Comparisons of versions: {lacks}"),
     (None, "Checked: {rows} rows, head {head}"),
 ]
@@ -61,10 +61,8 @@ TABLES = {
 
 def sentences(found: dict[str, Any], place: str | Path) -> list[str]:
     """What `status` returns beside tables, in words."""
-    gap = found["gap"] or {}
-    shown = {"place": place, "share": number(gap.get("estimate"))}
-    shown["ends"] = interval(gap.get("low"), gap.get("high"))
-    lines = [line.format(**found, **shown) for key, line in LINES if key is None or found[key]]
+    shown = found | {"place": place, "gap": _shown([*(found["gap"] or {}).values()])}
+    lines = [line.format(**shown) for key, line in LINES if key is None or found[key]]
     return lines + [f"Alarm: {alarm}" for alarm in found["alarms"] or ["none"]]
 
 
@@ -86,6 +84,6 @@ def tables(found: dict[str, Any]) -> list[PageTable]:
 def _shown(value: Any, **look: Any) -> str:
     """A cell as text: an estimate with its interval, an interval, or a value."""
     if isinstance(value, list):
-        *estimate, low, high = value
-        return f"{number(*estimate, **look) if estimate else ''} {interval(low, high, **look)}".strip()
+        estimate, low, high = [None, None, None, *value][-3:]
+        return f"{number(estimate, **look)} {interval(low, high, **look)}".strip()
     return "" if value is None else str(value)

@@ -27,7 +27,8 @@ from fairall.tables.people import PeopleReader
 
 MOST_COMPARED = 5000  # people at the beginning and at the end, whose features are compared
 LEAST_COMPARED = 100
-NOT_COMPARED = {"why": None, "value": None, "doubt": None}
+# What the first version's report lacks.
+OF_FIRST = {"people": 0, "labels": 0, "clock": 0, "guard": {"why": None, "value": None, "doubt": None}}
 OUTCOME, DECISION = "outcome", "decision"  # what people wait for
 PURPOSE = {
     "Decision": "accept or reject; {settings.label} is {settings.positive} where an acceptance turned out "
@@ -178,7 +179,7 @@ def _versions(rows: Record) -> list[dict[str, Any]]:
     broken = with_descendants(rows.versions.itertuples(), learnt)
     duty, found = dict(zip(rows.duty["version"], rows.duty["why"], strict=True)), []
     for row in rows.versions.itertuples():
-        report = {"people": 0, "labels": 0, "guard": NOT_COMPARED, **json.loads(row.report)}
+        report = OF_FIRST | json.loads(row.report)
         guard, stood = report["guard"], "was on duty" if row.id in duty else "challenger"
         found.append(
             {
@@ -190,7 +191,7 @@ def _versions(rows: Record) -> list[dict[str, Any]]:
                 "stands": "on duty" if row.id == rows.duty["version"].iloc[-1] else stood,
                 "why": duty.get(row.id, guard["why"]),
                 "value": guard["value"],
-                "until": told(report["clock"]) if "clock" in report else None,
+                "until": told(report["clock"]) if report["clock"] else None,
                 "doubt": guard["doubt"] or (None if guard["value"] else guard["why"]),
                 "can_be_made_again": row.id not in broken,
             }
