@@ -11,7 +11,8 @@ from benchmarks.probe import COMPILED, Stopwatch, count_products, parts, reached
 from fairall.data.features import Schema
 from fairall.models.phase1 import Phase1Epochs
 from fairall.models.vae import ConditionalVAE
-from fairall.nn.native import calls, fastest
+from fairall.nn import native
+from fairall.nn.native import fastest
 from fairall.nn.stacked import StackedMLP
 from fairall.runtime.randomness import SeedStreams
 from tests.conftest import PHASE1, MakePeople
@@ -62,7 +63,7 @@ def test_a_part_inside_another_interrupts_it(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    for owner, names in ((torch, ["baddbmm"]), (calls.kernels(), COMPILED)):
+    for owner, names in ((torch, ["baddbmm"]), (native.kernels(), COMPILED)):
         for name in names:
             monkeypatch.setattr(owner, name, getattr(owner, name))  # restored in the end
     found: list[int] = []
@@ -101,7 +102,7 @@ def test_compiled_products_count_as_those_of_torch(
         return sum(counted)
 
     compiled = all_products()
-    monkeypatch.setattr(calls, "kernels", lambda: None)
+    monkeypatch.setattr(native, "kernels", lambda: None)
     assert compiled == all_products()
 
 
@@ -120,7 +121,7 @@ def test_compiled_products_of_phase_2_count_as_those_of_torch(
         return sum(counted)
 
     compiled = all_products()
-    monkeypatch.setattr(calls, "kernels", lambda: None)
+    monkeypatch.setattr(native, "kernels", lambda: None)
     assert compiled == all_products()
 
 
