@@ -12,7 +12,6 @@ from fairall.data.features import Schema
 from fairall.models.phase1 import Phase1Epochs
 from fairall.models.vae import ConditionalVAE
 from fairall.nn import native
-from fairall.nn.native import fastest
 from fairall.nn.stacked import StackedMLP
 from fairall.runtime.randomness import SeedStreams
 from tests.conftest import PHASE1, MakePeople
@@ -95,7 +94,7 @@ def test_compiled_products_count_as_those_of_torch(
     def all_products() -> int:
         vae = ConditionalVAE(schema, 2, [6, 5], SeedStreams([0, 1], "test"), utility=False, group_blind=False)
         counted.clear()
-        training = fastest(Phase1Epochs, vae, pool, config)
+        training = native.fastest(Phase1Epochs, vae, pool, config)
         training.epoch(order, noise, torch.zeros(2, dtype=torch.bool), 1e-3)
         with torch.no_grad():
             training.loss(pool, noise)
