@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.stats import mannwhitneyu, norm
 
-from fairall.config.words import override
+from fairall.config.words import words_of
 from fairall.errors import FairAllError
 from fairall.evaluate.plain import plain
 from fairall.live.people import cells_of
 from fairall.live.record import Record
 from fairall.live.settings import Settings
-from fairall.policy import Policy
+from fairall.live.versions import Version
 from fairall.tables.overlap import LEAST_EFFECTIVE, effective_sample_size
 from fairall.tables.people import CODED
-
-if TYPE_CHECKING:
-    from fairall.evaluate.evaluation import Comparison
 
 LEAST = 100  # held-out people, below which versions are not compared
 LEAST_OUTCOMES = 2  # good ones and bad ones, which a model of the outcome needs
@@ -28,7 +25,7 @@ MOST = 20_000  # newest held-out people, on whom versions are compared
 ERROR = 0.05  # of all comparisons of a ledger together
 UNLIKE, SURE = 0.25, 4.0  # difference between shares of good outcomes, and standard errors, that are doubtful
 GAPS = {"dpu": "acceptance rates", "equal_opportunity": "true-positive rates"}
-NAMES = ("decision", "label", "propensity", "version", "time", "id")  # of the columns of a log
+AMOUNTS = ("gain", "loss")  # columns of a log in money
 PREFIX = "live "  # of a column whose name is that of a feature
 FIRST, SECOND = "policy on duty", "challenger"
 
@@ -38,49 +35,58 @@ class Log(NamedTuple):
 
     Attributes:
         frame: a row for each of N people: features and sensitive attribute as in the raw data, as texts, and
-            the columns of `NAMES`.
+            the columns `decision`, `label`, `propensity`, `version`, `time`, `id`, with amounts `AMOUNTS`.
         names: what these and the `group` are called there.
         rows: `features` and `s` as in the ledger, N rows.
-        cost: c.
+        cost: c; None with amounts.
     """
 
     frame: pd.DataFrame
     names: dict[str, str]
     rows: pd.DataFrame
-    cost: float
+    cost: float | None
+
+    def keys(self, *drop: str, **roles: str) -> dict[str, Any]:
+        """Keywords of `fairall.evaluate` that describe `frame`.
+
+        Amounts are no features: they follow from the others.
+
+        Args:
+            drop: what is left out, as of `names`.
+            roles: further roles, likewise.
+        """
+        amounts = AMOUNTS if self.cost is None else ()
+        same = {name: name for name in ("decision", "label", "propensity", *amounts)}
+        keys: dict[str, Any] = {role: self.names[name] for role, name in (same | roles).items()}
+        keys |= {"sensitive": self.names["group"], "drop": [self.names[name] for name in (*drop, *amounts)]}
+        return keys if amounts else keys | {"cost": self.cost}
 
     def words(self, *, with_times: bool) -> list[str]:
         """KEY=VALUE of `fairall evaluate` that describe `frame`; without times their column is left out."""
-        roles = {"decision": "decision", "label": "label", "propensity": "propensity", "sensitive": "group"}
-        roles |= {"policy_version": "version", "person": "id"}
-        words = [override(role, self.names[name]) for role, name in roles.items()]
-        if not with_times:
-            words.append(override("drop", [self.names["time"]]))
-        return [*words, "accepted=1", "positive=1", f"cost={self.cost}"]
+        drop = [] if with_times else ["time"]
+        keys = self.keys(*drop, policy_version="version", person="id")
+        return [*words_of(keys), "accepted=1", "positive=1"]
 
 
-def log_of(record: Record, policy: Policy, settings: Settings, *, held: bool = False) -> Log:
+def log_of(record: Record, version: Version, settings: Settings, *, held: bool = False) -> Log:
     """The ledger as a log of decisions, a row for each person who was not forgotten or withdrawn.
 
     Outcomes before the horizon are left out: those that come first are unlike the others.
 
     Args:
         record: of the ledger.
-        policy: of any version.
+        version: any.
         settings: of the ledger.
         held: only the newest `MOST` people who are held out and applied `settings.horizon` ago or earlier.
     """
-    assert policy.config is not None
-    rows, reader = record.applications[~record.applications["forgotten"]], policy.reader
+    rows, reader = record.applications[~record.applications["forgotten"]], version.policy.reader
     old = rows["time"] <= record.clock - (settings.horizon or 0)
     if held:
         rows = rows[rows["held"] & old].tail(MOST)
     rows = rows.assign(label=rows["label"].where(old)).reset_index()
-    raw = reader.sensitive
+    raw, amounts = reader.sensitive, version.amounts(rows)
     group = CODED if raw is None else raw.column
-    names = {name: PREFIX * (name in {*reader.names, group}) + name for name in NAMES} | {"group": group}
     words = {s: str(s) if raw is None else raw.groups[s][0] for s in rows["s"].unique()}
-    log = cells_of(rows["features"].tolist(), reader.names)
     columns = {
         "decision": rows["accepted"].astype(int),
         "label": rows["label"].astype(float),
@@ -90,8 +96,11 @@ def log_of(record: Record, policy: Policy, settings: Settings, *, held: bool = F
         "time": pd.to_datetime(rows["time"].astype("int64"), unit="s"),
         "id": rows["person"],
     }
+    columns |= {} if amounts is None else dict(zip(AMOUNTS, amounts, strict=True))
+    names = {name: PREFIX * (name in {*reader.names, group}) + name for name in columns} | {"group": group}
+    log = cells_of(rows["features"].tolist(), reader.names)
     log = log.assign(**{names[name]: column for name, column in columns.items()})
-    return Log(log, names, rows, policy.config.cost.value)
+    return Log(log, names, rows, None if amounts is not None else version.config.cost.value)
 
 
 def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number: int = 1) -> dict[str, Any]:
@@ -116,24 +125,31 @@ def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number
         None where it cannot be estimated; `gaps`, by how much each gap of `GAPS` grows, None where that
         cannot be estimated; `better`, and `why` it is or is not.
     """
-    labels = int(log.frame[log.names["label"]].notna().sum())
+    names = log.names
+    labels = int(log.frame[names["label"]].notna().sum())
     result: dict[str, Any] = {"people": len(log.frame), "labels": labels, "value": None, "gaps": {}}
-    result["better"] = False
-    if (why := few(log)) is not None:
-        return result | {"why": why}
-    if np.abs(second - first).max() == 0:
+    result |= {"better": False, "why": few(log)}
+    if result["why"]:
+        return result
+    if (second == first).all():
         return result | {"why": "it decides as the policy on duty on all held-out people"}
+    from fairall.evaluate.evaluation import compare  # what decides on people does not need it
+
+    frame = log.frame.assign(**{FIRST: first, SECOND: second})
+    keys = log.keys("version", "time", "id")
     try:
-        comparison = _comparison(log, first, second)
+        comparison = compare(FIRST, SECOND, frame, accepts_all=True, proba="decision", **keys)
     except FairAllError as error:
         return result | {"why": f"the versions cannot be compared ({error})"}
     value = comparison.value("dr", float(norm.isf(ERROR / (2 * number * (number + 1)))))
     gaps = {name: comparison.gap(name, "dr") for name in GAPS}
     if value.why is not None:
         return result | {"why": f"the difference in value cannot be estimated: {value.why}"}
-    result["value"] = {"estimate": value.estimate, "low": value.low, "high": value.high}
+    result["value"] = {name: getattr(value, name) for name in ("estimate", "low", "high")}
     result["gaps"] = plain({name: growth.estimate for name, growth in gaps.items()})
-    shown = f"{100 * value.estimate:.1f} [{100 * value.low:.1f}, {100 * value.high:.1f}] per 100 people"
+    scale, digits, unit = (1, 2, "in money per person") if log.cost is None else (100, 1, "per 100 people")
+    told = [f"{scale * end:.{digits}f}" for end in result["value"].values()]
+    shown = f"{told[0]} [{told[1]}, {told[2]}] {unit}"
     if not value.low >= 0:
         return result | {"why": f"it may earn less than the policy on duty: {shown}"}
     for name, growth in gaps.items():
@@ -173,28 +189,6 @@ def lacking(log: Log, duty: np.ndarray) -> str | None:
     return (
         f"of {n} held-out people too few outcomes are known of those whom the policy on duty rejects (worth "
         f"{size:.0f} equally weighted ones of {LEAST_EFFECTIVE}): {needed}a larger live.explore is needed"
-    )
-
-
-def _comparison(log: Log, first: np.ndarray, second: np.ndarray) -> Comparison:
-    """`evaluate.compare` of acceptance probabilities (N,).
-
-    Raises:
-        FairAllError: where the log cannot be used.
-    """
-    from fairall.evaluate.evaluation import compare  # what decides on people does not need it
-
-    names = log.names
-    return compare(
-        FIRST,
-        SECOND,
-        log.frame.assign(**{FIRST: first, SECOND: second}),
-        **{role: names[role] for role in ("decision", "label", "propensity")},
-        accepts_all=True,
-        sensitive=names["group"],
-        cost=log.cost,
-        drop=[names[name] for name in ("version", "time", "id")],
-        proba="decision",
     )
 
 

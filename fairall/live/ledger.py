@@ -458,7 +458,7 @@ class Ledger(Viewed):
         after = before.learnt(updates)
         told |= {"labels": len(label), "good": float(label.mean()) if len(label) else None}
         told |= {"updates": len(updates)} | self._changes(after, some, probability)
-        held = log_of(rows, before.policy, settings, held=True)
+        held = log_of(rows, before, settings, held=True)
         first, second = (self.acceptance(version, held.rows) for version in (duty, after))
         guard = compared(held, first, second, settings.gap, last)
         good = json.loads(rows.versions["report"].iloc[parent - 1])["good"]
@@ -484,7 +484,7 @@ class Ledger(Viewed):
     def log(self) -> Log:
         """The decisions so far, with their exact propensities, as a log for `fairall evaluate`."""
         with self.opened.reading() as connection:
-            return log_of(record(connection), self._on_duty(connection).policy, self.settings)
+            return log_of(record(connection), self._on_duty(connection), self.settings)
 
     @property
     def title(self) -> str:
@@ -499,7 +499,8 @@ class Ledger(Viewed):
     def summary(self) -> pd.DataFrame:
         """A row per group: `people`, share `accepted`, `outcomes` as old as the horizon, and their `value`.
 
-        The value is of an accepted person: the share of good outcomes less the cost; NaN without outcomes.
+        The value is of an accepted person: the share of good outcomes less the cost, or in money with
+        amounts; NaN without outcomes.
         `status` adds intervals, versions, drift and alarms.
         """
         groups = pd.DataFrame(self.status()["groups"], columns=["group", *GROUPS]).set_index("group")
@@ -525,7 +526,7 @@ class Ledger(Viewed):
                 f"{self.store.name}: does not go on from the head {head:.64}: rows were removed or changed "
                 "since then, or the head is not whole; compare with a copy"
             )
-        held = log_of(rows, duty.policy, self.settings, held=True)
+        held = log_of(rows, duty, self.settings, held=True)
         return status(rows, duty, self.settings, lacking(held, self.acceptance(duty, held.rows)))
 
     def _draw(self, what: str, axes: Axes) -> None:

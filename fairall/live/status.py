@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from scipy.stats import binomtest
 from fairall.config.schema import ExplorationRule
 from fairall.data.drift import DRIFTED, drift_by_column
 from fairall.display.format import interval, number
+from fairall.evaluate.plain import plain
 from fairall.live.people import cells_of, told
 from fairall.live.record import FORGOTTEN, WITHDRAWN, Record, with_descendants
 from fairall.live.settings import Settings
@@ -40,7 +42,8 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
         one are doubtful or it was not compared, `lacks`, `people`, `accepted`, `withdrawn`, who count nowhere
         else, `outcomes`, `corrected`, `waiting`, `overdue` (None without a horizon), `until`, `groups` with
         acceptance and value and their 95 % intervals, `courses`, the same acceptance of each batch with the
-        `date` of its last application and the `version` that decided, `gap` between acceptance rates as
+        `date` of its last application and the `version` that decided, whether values are in `money`, which
+        are per person, `gap` between acceptance rates as
         a confidence sequence, `drift`, features that differ between the first people and the last, `rows`
         and `head`, the number of rows in the chain of hashes and the last hash (`live.chain`), and `alarms`,
         a sentence each.
@@ -76,7 +79,8 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
         "rows": len(rows.links),
         "head": rows.links[-1],
         "lacks": lacks,
-        "groups": _groups(people, until, reader, version.config.cost.value),
+        "money": version.config.amounts is not None,
+        "groups": _groups(people, until, version),
         "courses": courses.drop(columns=["s", "accepted"]).to_dict("records"),
         "gap": _gap(by_batch),
     }
@@ -85,18 +89,39 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
     return found
 
 
-def _groups(people: pd.DataFrame, until: int, reader: PeopleReader, cost: float) -> list[dict[str, Any]]:
+def _groups(people: pd.DataFrame, until: int, version: Version) -> list[dict[str, Any]]:
     """Acceptance of each group, and the value of its accepted people who applied at `until` or earlier.
 
-    With now less the horizon, outcomes that came early are left out, which are unlike the others.
+    With now less the horizon, outcomes that came early are left out, which are unlike the others. With
+    amounts so are those of people who were forgotten, whose amounts are not known.
     """
-    found = []
+    found, config = [], version.config
     for s, own in people.groupby("s"):
-        labels = own.loc[own["time"] <= until, "label"].dropna()
-        value = [one - cost for one in _share(int(labels.sum()), len(labels))] if len(labels) else None
-        shares = {"acceptance": _share(int(own["accepted"].sum()), len(own)), "outcomes": len(labels)}
-        found.append({"group": reader.group_name(float(s)), "people": len(own), **shares, "value": value})
+        known = own[own["label"].notna() & (own["time"] <= until)]
+        if config.amounts is not None:
+            known = known[~known[FORGOTTEN]]
+        value, n = None, len(known)
+        if n and (amounts := version.amounts(known)) is not None:
+            value = mean_worth(known["label"].to_numpy() == 1, *amounts)
+        elif n:
+            value = [one - config.cost.value for one in _share(int(known["label"].sum()), n)]
+        shares = {"acceptance": _share(int(own["accepted"].sum()), len(own)), "outcomes": n, "value": value}
+        name = version.policy.reader.group_name(float(s))
+        found.append({"group": name, "people": len(own), **shares})
     return found
+
+
+def mean_worth(good: np.ndarray, gain: np.ndarray, loss: np.ndarray) -> list[float | None]:
+    """Mean of what N people brought or cost, and the ends of its 95 % interval (`estimated.estimates`).
+
+    Outcomes weigh as their stakes: where few are large the mean rests on these. Where that is on fewer than 3
+    there is no interval, and the ends are None.
+    """
+    from fairall.evaluate.estimated.estimates import Sample  # imports scikit-learn
+
+    sample, ends = Sample(len(good)), {"lowest": -loss.mean(), "highest": gain.mean()}
+    support = sample.support(gain + loss, cut=False, **ends)
+    return plain([*sample.mean(np.where(good, gain, -loss)).on(support).interval()[:3]])
 
 
 def _share(k: int, n: int) -> list[float]:
@@ -202,18 +227,18 @@ def sentences(found: dict[str, Any], place: str | Path) -> list[str]:
 def frames(found: dict[str, Any]) -> dict[str, pd.DataFrame]:
     """Tables of groups, of versions and of who was on duty, as texts."""
 
-    def shown(value: Any) -> str:
+    def shown(value: Any, **look: Any) -> str:
         if isinstance(value, list):
-            return f"{number(value[0])} {interval(*value[1:])}"
+            return f"{number(value[0], **look)} {interval(*value[1:], **look)}".rstrip()
         return str(value or "")
 
     left_out = {"versions": ["value", "doubt", "can_be_made_again"]}
-    return {
-        key: pd.DataFrame(found[key], dtype=object)
-        .set_index(name)
-        .rename(str)
-        .drop(columns=left_out.get(key, []))
-        .map(shown)
-        for key, name in (("groups", "group"), ("versions", "version"), ("duties", "since"))
-        if found[key]
-    }
+    tables = {}
+    for key, name in (("groups", "group"), ("versions", "version"), ("duties", "since")):
+        frame = pd.DataFrame(found[key], dtype=object)
+        if len(frame):
+            frame = frame.set_index(name).rename(str).drop(columns=left_out.get(key, []))
+            if key == "groups" and found["money"]:
+                frame["value"] = frame["value"].map(partial(shown, scale=1, digits=2))
+            tables[key] = frame.map(shown)
+    return tables

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from fairall.config.compose import PLACES, checked_node, compose_config, places
 from fairall.config.schema import Config, ExplorationRule
+from fairall.data.amounts import Amounts
 from fairall.data.own_table import OwnTable
 from fairall.data.people import Decided, float32
 from fairall.data.prepared import Scaler
@@ -123,6 +124,11 @@ class Version:
             x[torch.tensor(known)] = self.scaler.transform(reader.read(cells, needs_group=False)[0])
         return x, float32(people["s"].to_numpy(dtype=float))
 
+    def amounts(self, people: pd.DataFrame) -> np.ndarray | None:
+        """Gain and loss of N applications in money, shape (2, N), of nobody forgotten; None at one cost."""
+        amounts = Amounts.of(self.scaler.schema, self.config.amounts)
+        return None if amounts is None else amounts.decided_by(self.encoded(people)[0]).T.numpy()
+
     def probability(self, people: pd.DataFrame) -> np.ndarray:
         """Acceptance probabilities of applications (N,), without exploration of the ledger."""
         if people.empty:
@@ -192,8 +198,6 @@ def first(words: Sequence[str], modules: Collection[str] = ()) -> Version:
         raise FairAllError(f"model={config.name('model')} learns nothing: decide by it with fairall decide")
     if config.splits > 1:
         raise FairAllError("splits: a ledger is of one split of the people; set splits=1")
-    if config.amounts is not None:
-        raise FairAllError("dataset.gain: a ledger values decisions at one cost; leave gain and loss out")
     if config.parts:
         raise FairAllError(
             f"world.{next(iter(config.parts))}: the world of a ledger is the real one; leave world out"
