@@ -22,7 +22,7 @@ def start(ledger: str, names: Words, words: Words, trust: Words, **_: Any) -> Pl
     from fairall.live.ledger import Ledger
     from fairall.live.register import register
 
-    register(Ledger.start(ledger, *names, *words, modules=trust), words, champion=1)
+    register(Ledger.start(ledger, *names, *words, modules=trust), words, "champion", 1)
     return tell({"ledger": ledger, "version": 1})
 
 
@@ -91,7 +91,7 @@ def learn(ledger: str, words: Words, trust: Words, dry_run: bool, **_: Any) -> P
     opened = _ledger(ledger, trust, words)
     learnt = opened.learn(dry_run=dry_run)
     if learnt["version"] is not None:
-        register(opened, words, **{"champion" if learnt["promoted"] else "challenger": learnt["version"]})
+        register(opened, words, "champion" if learnt["promoted"] else "challenger", learnt["version"])
     return tell(learnt)
 
 
@@ -121,7 +121,7 @@ def promote(ledger: str, version: int, words: Words, trust: Words, **_: Any) -> 
 
     opened = _ledger(ledger, trust, words)
     changed = opened.promote(version)
-    register(opened, words, champion=version)
+    register(opened, words, "champion", version)
     return tell({"version": version, "changed": changed})
 
 

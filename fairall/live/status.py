@@ -233,12 +233,13 @@ def frames(found: dict[str, Any]) -> dict[str, pd.DataFrame]:
         return str(value or "")
 
     left_out = {"versions": ["value", "doubt", "can_be_made_again"]}
-    tables = {}
-    for key, name in (("groups", "group"), ("versions", "version"), ("duties", "since")):
-        frame = pd.DataFrame(found[key], dtype=object)
-        if len(frame):
-            frame = frame.set_index(name).rename(str).drop(columns=left_out.get(key, []))
-            if key == "groups" and found["money"]:
-                frame["value"] = frame["value"].map(partial(shown, scale=1, digits=2))
-            tables[key] = frame.map(shown)
-    return tables
+    looks = {"value": {"scale": 1, "digits": 2}} if found["money"] else {}
+    return {
+        key: pd.DataFrame(found[key], dtype=object)
+        .set_index(name)
+        .rename(str)
+        .drop(columns=left_out.get(key, []))
+        .apply(lambda column: column.map(partial(shown, **looks.get(column.name, {}))))
+        for key, name in (("groups", "group"), ("versions", "version"), ("duties", "since"))
+        if found[key]
+    }
