@@ -126,8 +126,8 @@ class Ledger(Viewed):
         of_live = [word for word in words if word.startswith(PREFIX)]
         Settings.read(of_live)
         version = versions.first([word for word in words if word not in of_live], modules)
-        settings = Settings.read(of_live, **versions.outcome_words(version.config))
-        settings.require_no_feature(version.policy.reader.columns)
+        columns, outcomes = version.policy.reader.columns, versions.outcome_words(version.config)
+        settings = Settings.read(of_live, columns, **outcomes)
         kept = version.about | {"settings": json.dumps(asdict(settings))}
         kept |= {"format": str(FORMAT), "fairall": fairall.__version__}
         report = {"words": words, "good": version.good}
