@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,13 +19,17 @@ from fairall.live.versions import Version
 from fairall.tables.overlap import LEAST_EFFECTIVE, effective_sample_size
 from fairall.tables.people import CODED
 
+if TYPE_CHECKING:
+    from fairall.evaluate.evaluation import Comparison
+
 LEAST = 100  # held-out people, below which versions are not compared
 LEAST_OUTCOMES = 2  # good ones and bad ones, which a model of the outcome needs
 MOST = 20_000  # newest held-out people, on whom versions are compared
 ERROR = 0.05  # of all comparisons of a ledger together
 UNLIKE, SURE = 0.25, 4.0  # difference between shares of good outcomes, and standard errors, that are doubtful
 GAPS = {"dpu": "acceptance rates", "equal_opportunity": "true-positive rates"}
-AMOUNTS = ("gain", "loss")  # columns of a log in money
+NAMES = ("decision", "label", "propensity", "version", "time", "id")  # of the columns of a log
+AMOUNTS = ("gain", "loss")  # of further ones, in money
 PREFIX = "live "  # of a column whose name is that of a feature
 FIRST, SECOND = "policy on duty", "challenger"
 
@@ -35,43 +39,49 @@ class Log(NamedTuple):
 
     Attributes:
         frame: a row for each of N people: features and sensitive attribute as in the raw data, as texts, and
-            the columns `decision`, `label`, `propensity`, `version`, `time`, `id`, with amounts `AMOUNTS`.
+            the columns of `NAMES`, with amounts of `AMOUNTS` too.
         names: what these and the `group` are called there.
         rows: `features` and `s` as in the ledger, N rows.
         cost: c; None with amounts.
+        overruled: whom a policy accepted and a person rejected, shape (N,), bool.
     """
 
     frame: pd.DataFrame
     names: dict[str, str]
     rows: pd.DataFrame
     cost: float | None
+    overruled: np.ndarray | bool = False
 
-    def keys(self, *drop: str, **roles: str) -> dict[str, Any]:
-        """Keywords of `fairall.evaluate` that describe `frame`.
+    def keywords(self, **roles: str) -> dict[str, Any]:
+        """Keywords of `evaluate` that describe `frame`; columns of `NAMES` without a role are left out.
 
         Amounts are no features: they follow from the others.
 
         Args:
-            drop: what is left out, as of `names`.
-            roles: further roles, likewise.
+            roles: columns by their role beside `decision`, `label` and `sensitive`.
         """
-        amounts = AMOUNTS if self.cost is None else ()
-        same = {name: name for name in ("decision", "label", "propensity", *amounts)}
-        keys: dict[str, Any] = {role: self.names[name] for role, name in (same | roles).items()}
-        keys |= {"sensitive": self.names["group"], "drop": [self.names[name] for name in (*drop, *amounts)]}
-        return keys if amounts else keys | {"cost": self.cost}
+        roles |= {"decision": "decision", "label": "label", "sensitive": "group"}
+        amounts = [name for name in AMOUNTS if self.cost is None]
+        drop = [name for name in NAMES if name not in roles.values()] + amounts
+        described = {role: self.names[name] for role, name in roles.items()}
+        worth: dict[str, Any] = {name: self.names[name] for name in amounts} or {"cost": self.cost}
+        return {**described, **worth, "drop": [self.names[name] for name in drop]}
 
     def words(self, *, with_times: bool) -> list[str]:
         """KEY=VALUE of `fairall evaluate` that describe `frame`; without times their column is left out."""
-        drop = [] if with_times else ["time"]
-        keys = self.keys(*drop, policy_version="version", person="id")
-        return [*words_of(keys), "accepted=1", "positive=1"]
+        keywords = self.keywords(propensity="propensity", policy_version="version", person="id")
+        if with_times:
+            keywords["drop"].remove(self.names["time"])
+        return [*words_of(keywords), "accepted=1", "positive=1"]
 
 
 def log_of(record: Record, version: Version, settings: Settings, *, held: bool = False) -> Log:
-    """The ledger as a log of decisions, a row for each person who was not forgotten or withdrawn.
+    """The ledger as a log of decisions of its policies, a row for each person they decided on.
 
-    Outcomes before the horizon are left out: those that come first are unlike the others.
+    Left out are those who were forgotten or withdrawn, who were referred to a person, and outcomes before the
+    horizon: those that come first are unlike the others. What a person decided instead changes whose outcome
+    is known: never that of somebody who was `overruled`, whom a policy accepted and a person rejected; and
+    that of those whom a person accepted is left out, as the policy's propensities do not account for it.
 
     Args:
         record: of the ledger.
@@ -79,16 +89,30 @@ def log_of(record: Record, version: Version, settings: Settings, *, held: bool =
         settings: of the ledger.
         held: only the newest `MOST` people who are held out and applied `settings.horizon` ago or earlier.
     """
-    rows, reader = record.applications[~record.applications["forgotten"]], version.policy.reader
+    rows = record.applications
+    rows = rows[~rows["forgotten"] & rows["decision"].notna()]
     old = rows["time"] <= record.clock - (settings.horizon or 0)
     if held:
         rows = rows[rows["held"] & old].tail(MOST)
-    rows = rows.assign(label=rows["label"].where(old)).reset_index()
-    raw, amounts = reader.sensitive, version.amounts(rows)
+    by_policy = rows["decision"] == 1
+    overruled = (by_policy & ~rows["accepted"]).to_numpy()
+    rows = rows.assign(label=rows["label"].where(old & by_policy))
+    return log_of_rows(rows, version)._replace(overruled=overruled)
+
+
+def log_of_rows(rows: pd.DataFrame, version: Version) -> Log:
+    """Rows of `Record.applications`, whose decisions are the column `decision`, as a log; none is forgotten.
+
+    Args:
+        rows: N of them.
+        version: any.
+    """
+    rows, reader, raw = rows.reset_index(), version.policy.reader, version.policy.reader.sensitive
     group = CODED if raw is None else raw.column
     words = {s: str(s) if raw is None else raw.groups[s][0] for s in rows["s"].unique()}
+    log = cells_of(rows["features"].tolist(), reader.names)
     columns = {
-        "decision": rows["accepted"].astype(int),
+        "decision": rows["decision"].astype(int),
         "label": rows["label"].astype(float),
         "propensity": rows["propensity"].astype(float),
         "group": rows["s"].map(words),
@@ -96,11 +120,10 @@ def log_of(record: Record, version: Version, settings: Settings, *, held: bool =
         "time": pd.to_datetime(rows["time"].astype("int64"), unit="s"),
         "id": rows["person"],
     }
-    columns |= {} if amounts is None else dict(zip(AMOUNTS, amounts, strict=True))
+    columns |= dict(zip(AMOUNTS, version.amounts(rows), strict=True)) if version.money else {}
     names = {name: PREFIX * (name in {*reader.names, group}) + name for name in columns} | {"group": group}
-    log = cells_of(rows["features"].tolist(), reader.names)
     log = log.assign(**{names[name]: column for name, column in columns.items()})
-    return Log(log, names, rows, None if amounts is not None else version.config.cost.value)
+    return Log(log, names, rows, None if version.money else version.config.cost.value)
 
 
 def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number: int = 1) -> dict[str, Any]:
@@ -112,6 +135,10 @@ def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number
     however often it learns (Bonferroni, over challengers that are compared on the same people or on new
     ones). A challenger is better if its interval is not below 0, and both gaps are known not to grow by
     more than `gap`: one that cannot be estimated is no reason to trust the challenger.
+
+    Whoever was overruled may have been good or bad, whatever the features: the low end of the interval is
+    with the labels of theirs that are worst for the challenger, the high end with the best ones, the
+    estimate between the two, and gaps may grow by neither.
 
     Args:
         log: of N held-out people.
@@ -125,34 +152,36 @@ def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number
         None where it cannot be estimated; `gaps`, by how much each gap of `GAPS` grows, None where that
         cannot be estimated; `better`, and `why` it is or is not.
     """
-    names = log.names
-    labels = int(log.frame[names["label"]].notna().sum())
+    labels = int(log.frame[log.names["label"]].notna().sum())
     result: dict[str, Any] = {"people": len(log.frame), "labels": labels, "value": None, "gaps": {}}
-    result |= {"better": False, "why": few(log)}
-    if result["why"]:
-        return result
-    if (second == first).all():
+    result["better"] = False
+    if (why := few(log)) is not None:
+        return result | {"why": why}
+    if np.abs(second - first).max() == 0:
         return result | {"why": "it decides as the policy on duty on all held-out people"}
-    from fairall.evaluate.evaluation import compare  # what decides on people does not need it
-
-    frame = log.frame.assign(**{FIRST: first, SECOND: second})
-    keys = log.keys("version", "time", "id")
+    worst = (second < first).astype(float)
     try:
-        comparison = compare(FIRST, SECOND, frame, accepts_all=True, proba="decision", **keys)
+        comparisons = [
+            _comparison(log, first, second, np.where(log.overruled, label, np.nan))
+            for label in ([worst, 1 - worst] if np.any(log.overruled) else [worst])
+        ]
     except FairAllError as error:
         return result | {"why": f"the versions cannot be compared ({error})"}
-    value = comparison.value("dr", float(norm.isf(ERROR / (2 * number * (number + 1)))))
-    gaps = {name: comparison.gap(name, "dr") for name in GAPS}
-    if value.why is not None:
-        return result | {"why": f"the difference in value cannot be estimated: {value.why}"}
-    result["value"] = {name: getattr(value, name) for name in ("estimate", "low", "high")}
-    result["gaps"] = plain({name: growth.estimate for name, growth in gaps.items()})
-    scale, digits, unit = (1, 2, "in money per person") if log.cost is None else (100, 1, "per 100 people")
-    told = [f"{scale * end:.{digits}f}" for end in result["value"].values()]
-    shown = f"{told[0]} [{told[1]}, {told[2]}] {unit}"
-    if not value.low >= 0:
+    k = float(norm.isf(ERROR / (2 * number * (number + 1))))
+    values = [comparison.value("dr", k) for comparison in comparisons]
+    low, high = values[0], values[-1]
+    gaps = {name: [one.gap(name, "dr") for one in comparisons] for name in GAPS}
+    if why := low.why or high.why:
+        return result | {"why": f"the difference in value cannot be estimated: {why}"}
+    value = {"estimate": (low.estimate + high.estimate) / 2, "low": low.low, "high": high.high}
+    grown = {name: np.max([growth.estimate for growth in of]) for name, of in gaps.items()}
+    result |= {"value": value, "gaps": plain(grown)}
+    shown = "{:.1f} [{:.1f}, {:.1f}] per 100 people".format(*(100 * one for one in value.values()))
+    if log.cost is None:
+        shown = "{:.2f} [{:.2f}, {:.2f}] in money per person".format(*value.values())
+    if not low.low >= 0:
         return result | {"why": f"it may earn less than the policy on duty: {shown}"}
-    for name, growth in gaps.items():
+    for name, growth in ((name, one) for name, of in gaps.items() for one in of):
         if not growth.estimate <= gap:
             grows = f"grows by {100 * growth.estimate:.1f}, and live.gap is {100 * gap:g}"
             why = f"cannot be estimated: {growth.why}" if math.isnan(growth.estimate) else grows
@@ -190,6 +219,20 @@ def lacking(log: Log, duty: np.ndarray) -> str | None:
         f"of {n} held-out people too few outcomes are known of those whom the policy on duty rejects (worth "
         f"{size:.0f} equally weighted ones of {LEAST_EFFECTIVE}): {needed}a larger live.explore is needed"
     )
+
+
+def _comparison(log: Log, first: np.ndarray, second: np.ndarray, label: np.ndarray) -> Comparison:
+    """`evaluate.compare` of acceptance probabilities (N,), with labels (N,) where they are not NaN.
+
+    Raises:
+        FairAllError: where the log cannot be used.
+    """
+    from fairall.evaluate.evaluation import compare  # what decides on people does not need it
+
+    names, labels = log.names, log.frame[log.names["label"]]
+    columns = {FIRST: first, SECOND: second, names["label"]: labels.where(np.isnan(label), label)}
+    keywords = log.keywords(propensity="propensity") | {"accepts_all": True, "proba": "decision"}
+    return compare(FIRST, SECOND, log.frame.assign(**columns), **keywords)
 
 
 def unexpected(label: np.ndarray, before: float | None, expected: np.ndarray | None) -> str | None:

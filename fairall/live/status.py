@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binomtest
 
 from fairall.config.schema import ExplorationRule
 from fairall.data.drift import DRIFTED, drift_by_column
 from fairall.display.format import interval, number
-from fairall.evaluate.plain import plain
+from fairall.live.overrides import accepted_value, overrides, share
 from fairall.live.people import cells_of, told
 from fairall.live.record import FORGOTTEN, WITHDRAWN, Record, with_descendants
 from fairall.live.settings import Settings
@@ -40,13 +39,13 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
     Returns:
         `duty`, `duties`, who was on duty since when and why, `versions`, with `doubt`, why the outcomes of
         one are doubtful or it was not compared, `lacks`, `people`, `accepted`, `withdrawn`, who count nowhere
-        else, `outcomes`, `corrected`, `waiting`, `overdue` (None without a horizon), `until`, `groups` with
-        acceptance and value and their 95 % intervals, `courses`, the same acceptance of each batch with the
-        `date` of its last application and the `version` that decided, whether values are in `money`, which
-        are per person, `gap` between acceptance rates as
-        a confidence sequence, `drift`, features that differ between the first people and the last, `rows`
-        and `head`, the number of rows in the chain of hashes and the last hash (`live.chain`), and `alarms`,
-        a sentence each.
+        else, `referred` to a person, of whom nobody has decided on the `undecided`, `overrides`
+        (`live.overrides`), `outcomes`, `corrected`, `waiting`, `overdue` (None without a horizon), `until`,
+        `groups` with acceptance and value and their 95 % intervals, `courses`, the same acceptance of each
+        batch with the `date` of its last application and the `version` that decided, `gap` between acceptance
+        rates as a confidence sequence, `drift`, features that differ between the first people and the last,
+        `rows` and `head`, the number of rows in the chain of hashes and the last hash (`live.chain`),
+        `alarms`, a sentence each, and whether values, which are per person, are in `money`.
     """
     people, reader = rows.applications, version.policy.reader
     until = rows.clock - (settings.horizon or 0)
@@ -58,7 +57,7 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
     courses = by_batch.assign(
         date=by_batch["date"].map(told),
         group=by_batch["s"].map(lambda s: reader.group_name(float(s))),
-        acceptance=list(map(_share, by_batch["accepted"], by_batch["people"])),
+        acceptance=list(map(share, by_batch["accepted"], by_batch["people"])),
     )
     found: dict[str, Any] = {
         "duty": version.number,
@@ -81,6 +80,9 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
         "lacks": lacks,
         "money": version.config.amounts is not None,
         "groups": _groups(people, until, version),
+        "referred": int(people["decision"].isna().sum()),
+        "undecided": int(people["undecided"].sum()),
+        "overrides": overrides(rows, version, until),
         "courses": courses.drop(columns=["s", "accepted"]).to_dict("records"),
         "gap": _gap(by_batch),
     }
@@ -92,42 +94,16 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
 def _groups(people: pd.DataFrame, until: int, version: Version) -> list[dict[str, Any]]:
     """Acceptance of each group, and the value of its accepted people who applied at `until` or earlier.
 
-    With now less the horizon, outcomes that came early are left out, which are unlike the others. With
-    amounts so are those of people who were forgotten, whose amounts are not known.
+    With now less the horizon, outcomes that came early are left out, which are unlike the others.
     """
-    found, config = [], version.config
+    found = []
     for s, own in people.groupby("s"):
-        known = own[own["label"].notna() & (own["time"] <= until)]
-        if config.amounts is not None:
-            known = known[~known[FORGOTTEN]]
-        value, n = None, len(known)
-        if n and (amounts := version.amounts(known)) is not None:
-            value = mean_worth(known["label"].to_numpy() == 1, *amounts)
-        elif n:
-            value = [one - config.cost.value for one in _share(int(known["label"].sum()), n)]
-        shares = {"acceptance": _share(int(own["accepted"].sum()), len(own)), "outcomes": n, "value": value}
+        old = own[own["time"] <= until]
+        value, outcomes = accepted_value(old, version)["value"], int(old["label"].notna().sum())
+        shares = {"acceptance": share(int(own["accepted"].sum()), len(own)), "outcomes": outcomes}
         name = version.policy.reader.group_name(float(s))
-        found.append({"group": name, "people": len(own), **shares})
+        found.append({"group": name, "people": len(own), **shares, "value": value})
     return found
-
-
-def mean_worth(good: np.ndarray, gain: np.ndarray, loss: np.ndarray) -> list[float | None]:
-    """Mean of what N people brought or cost, and the ends of its 95 % interval (`estimated.estimates`).
-
-    Outcomes weigh as their stakes: where few are large the mean rests on these. Where that is on fewer than 3
-    there is no interval, and the ends are None.
-    """
-    from fairall.evaluate.estimated.estimates import Sample  # imports scikit-learn
-
-    sample, ends = Sample(len(good)), {"lowest": -loss.mean(), "highest": gain.mean()}
-    support = sample.support(gain + loss, cut=False, **ends)
-    return plain([*sample.mean(np.where(good, gain, -loss)).on(support).interval()[:3]])
-
-
-def _share(k: int, n: int) -> list[float]:
-    """A share of n people, and the ends of its 95 % interval (Wilson 1927)."""
-    ends = binomtest(k, n).proportion_ci(method="wilson")
-    return [k / n, float(ends.low), float(ends.high)]
 
 
 def _versions(rows: Record) -> list[dict[str, Any]]:
@@ -229,7 +205,7 @@ def frames(found: dict[str, Any]) -> dict[str, pd.DataFrame]:
 
     def shown(value: Any, **look: Any) -> str:
         if isinstance(value, list):
-            return f"{number(value[0], **look)} {interval(*value[1:], **look)}".rstrip()
+            return f"{number(value[0], **look)} {interval(*value[1:], **look)}"
         return str(value or "")
 
     left_out = {"versions": ["value", "doubt", "can_be_made_again"]}

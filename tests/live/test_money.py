@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from fairall.display.format import number
 from fairall.live.guard import compared
-from fairall.live.status import mean_worth
+from fairall.live.overrides import mean_worth
 from reproduction.simulated_guard import USUAL, held_out
 from tests.conftest import succeeded
 from tests.live.conftest import METHOD, Make, people, repaid
