@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,6 +33,7 @@ from fairall.live.record import applications, lineage
 from fairall.live.state import fill_in, leave_out, packed, remembering, replayed, unpacked
 from fairall.live.store import OUTCOMES
 from fairall.models.learner import Learner
+from fairall.models.memory import Memory
 from fairall.online.process import Process
 from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy, schema_of
 from fairall.results.runs import run_folder
@@ -47,16 +49,15 @@ class Version:
     Attributes:
         policy: its learner, with what tables of people it reads.
         process: the same learner, with exploration and the state of training as far as it was read.
-        first: state of training of the first version; None where it was not read, or this is the first.
-        updates: of all versions from the first to this one.
+        memories: of its learner, as they are replayed from whom it has learnt from (`state.replayed`); none
+            where the state of training was not read, or was made now.
         good: share of good labels of the people of the warm-up; None where it is not known.
         number: in its ledger.
     """
 
     policy: Policy
     process: Process
-    first: Any = None
-    updates: Sequence[Decided] = ()
+    memories: dict[str, Memory] = field(default_factory=dict)
     good: float | None = None
     number: int = 1
 
@@ -152,9 +153,11 @@ class Version:
     def learnt(self, updates: Sequence[Decided]) -> Version:
         """The version after further updates; this one is no longer to be used."""
         self.process.learn(updates)
+        for memory, decided in product(self.memories.values(), updates):
+            memory.add(decided)
         policy, learner = self.policy, self.process.learner
         after = Policy(learner, policy.reader, policy.points, policy.config, policy.modules)
-        return replace(self, policy=after, updates=[*self.updates, *updates])
+        return replace(self, policy=after)
 
     def update(self, people: pd.DataFrame) -> Decided:
         """People as a learner gets them, the same for all seeds; the propensity of a forgotten one is NaN.
@@ -174,8 +177,7 @@ class Version:
     def columns(self) -> dict[str, Any]:
         """Values of the columns `chain.LARGE` of `VERSIONS`."""
         state = self.training
-        if self.first is not None:
-            leave_out(state, replayed(self.process, self.first, self.updates))
+        leave_out(state, self.memories)
         with self.saved() as folder:
             return {"weights": (folder / WEIGHTS).read_bytes(), "state": packed(state)}
 
@@ -282,8 +284,9 @@ def read(
     numbers = lineage(connection, number)
     first, state = (unpacked(chain.large(connection, one)["state"]) for one in (numbers[0], number))
     updates = _updates(connection, version, numbers) if remembering(version.process) else []
-    fill_in(state, replayed(version.process, first, updates))
-    return replace(version.restore(state), first=first, updates=updates)
+    memories = replayed(version.process, first, updates)
+    fill_in(state, memories)
+    return replace(version.restore(state), memories=memories)
 
 
 def _updates(connection: sql.Connection, version: Version, numbers: Sequence[int]) -> list[Decided]:
