@@ -167,12 +167,15 @@ class Version:
         Args:
             people: B of them, as of `record.applications`, with `label`.
         """
-        x, s = self.encoded(people)
         propensity = people["propensity"].mask(people["override"].notna(), people["accepted"])
         columns = propensity.mask(people["forgotten"]), people["accepted"], people["label"].fillna(0)
-        propensity, accepted, label = (float32(column.to_numpy(dtype=float)) for column in columns)
-        each, n_seeds = (x, s, propensity, accepted > 0, label), len(self.policy.seeds)
-        return Decided(*(one.expand(n_seeds, *one.shape).contiguous() for one in each))
+        return self.decided(*self.encoded(people), *(column.to_numpy(dtype=float) for column in columns))
+
+    def decided(self, x: Tensor, s: Tensor, *columns: np.ndarray) -> Decided:
+        """N people for all seeds, with propensity, decision and label, shape (N,) each."""
+        n_seeds, values = len(self.policy.seeds), (x, s, *map(float32, columns))
+        x, s, propensity, accepted, label = (one.expand(n_seeds, *one.shape).contiguous() for one in values)
+        return Decided(x, s, propensity, accepted > 0, label)
 
     def columns(self) -> dict[str, Any]:
         """Values of the columns `chain.LARGE` of `VERSIONS`."""
