@@ -110,19 +110,16 @@ def log_of_rows(rows: pd.DataFrame, version: Version) -> Log:
     rows, reader, raw = rows.reset_index(), version.policy.reader, version.policy.reader.sensitive
     group = CODED if raw is None else raw.column
     words = {s: str(s) if raw is None else raw.groups[s][0] for s in rows["s"].unique()}
+    columns = rows.assign(
+        group=rows["s"].map(words),
+        time=pd.to_datetime(rows["time"].astype("int64"), unit="s"),
+        id=rows["person"],
+        **dict(zip(AMOUNTS, version.amounts(rows), strict=True)),
+    ).astype({"decision": int, "label": float, "propensity": float})
+    own = NAMES + AMOUNTS * version.money
+    names = {name: PREFIX * (name in {*reader.names, group}) + name for name in own} | {"group": group}
     log = cells_of(rows["features"].tolist(), reader.names)
-    columns = {
-        "decision": rows["decision"].astype(int),
-        "label": rows["label"].astype(float),
-        "propensity": rows["propensity"].astype(float),
-        "group": rows["s"].map(words),
-        "version": rows["version"],
-        "time": pd.to_datetime(rows["time"].astype("int64"), unit="s"),
-        "id": rows["person"],
-    }
-    columns |= dict(zip(AMOUNTS, version.amounts(rows), strict=True)) if version.money else {}
-    names = {name: PREFIX * (name in {*reader.names, group}) + name for name in columns} | {"group": group}
-    log = log.assign(**{names[name]: column for name, column in columns.items()})
+    log = log.join(columns[[*names]].set_axis([*names.values()], axis=1))
     return Log(log, names, rows, None if version.money else version.config.cost.value)
 
 
@@ -152,36 +149,32 @@ def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number
         None where it cannot be estimated; `gaps`, by how much each gap of `GAPS` grows, None where that
         cannot be estimated; `better`, and `why` it is or is not.
     """
-    labels = int(log.frame[log.names["label"]].notna().sum())
-    result: dict[str, Any] = {"people": len(log.frame), "labels": labels, "value": None, "gaps": {}}
-    result["better"] = False
-    if (why := few(log)) is not None:
-        return result | {"why": why}
-    if np.abs(second - first).max() == 0:
-        return result | {"why": "it decides as the policy on duty on all held-out people"}
-    worst = (second < first).astype(float)
+    labels, worst = log.frame[log.names["label"]], (second < first).astype(float)
+    result: dict[str, Any] = {"people": len(labels), "labels": int(labels.notna().sum()), "value": None}
+    result |= {"gaps": {}, "better": False, "why": few(log)}
+    if result["why"] is None and (second == first).all():
+        result["why"] = "it decides as the policy on duty on all held-out people"
+    if result["why"] is not None:
+        return result
+    both = [worst, 1 - worst] if np.any(log.overruled) else [worst]
     try:
-        comparisons = [
-            _comparison(log, first, second, np.where(log.overruled, label, np.nan))
-            for label in ([worst, 1 - worst] if np.any(log.overruled) else [worst])
-        ]
+        comparisons = [_comparison(log, first, second, np.where(log.overruled, one, labels)) for one in both]
     except FairAllError as error:
         return result | {"why": f"the versions cannot be compared ({error})"}
     k = float(norm.isf(ERROR / (2 * number * (number + 1))))
-    values = [comparison.value("dr", k) for comparison in comparisons]
-    low, high = values[0], values[-1]
-    gaps = {name: [one.gap(name, "dr") for one in comparisons] for name in GAPS}
+    low, high = (comparisons[end].value("dr", k) for end in (0, -1))
+    gaps = [(name, one.gap(name, "dr")) for name in GAPS for one in comparisons]
     if why := low.why or high.why:
         return result | {"why": f"the difference in value cannot be estimated: {why}"}
-    value = {"estimate": (low.estimate + high.estimate) / 2, "low": low.low, "high": high.high}
-    grown = {name: np.max([growth.estimate for growth in of]) for name, of in gaps.items()}
-    result |= {"value": value, "gaps": plain(grown)}
-    shown = "{:.1f} [{:.1f}, {:.1f}] per 100 people".format(*(100 * one for one in value.values()))
+    ends = (low.estimate + high.estimate) / 2, low.low, high.high
+    grown = {name: np.max([growth.estimate for of, growth in gaps if of == name]) for name in GAPS}
+    result |= {"value": dict(zip(("estimate", "low", "high"), ends, strict=True)), "gaps": plain(grown)}
+    shown = "{:.1f} [{:.1f}, {:.1f}] per 100 people".format(*(100 * end for end in ends))
     if log.cost is None:
-        shown = "{:.2f} [{:.2f}, {:.2f}] in money per person".format(*value.values())
+        shown = "{:.2f} [{:.2f}, {:.2f}] in money per person".format(*ends)
     if not low.low >= 0:
         return result | {"why": f"it may earn less than the policy on duty: {shown}"}
-    for name, growth in ((name, one) for name, of in gaps.items() for one in of):
+    for name, growth in gaps:
         if not growth.estimate <= gap:
             grows = f"grows by {100 * growth.estimate:.1f}, and live.gap is {100 * gap:g}"
             why = f"cannot be estimated: {growth.why}" if math.isnan(growth.estimate) else grows
@@ -222,15 +215,14 @@ def lacking(log: Log, duty: np.ndarray) -> str | None:
 
 
 def _comparison(log: Log, first: np.ndarray, second: np.ndarray, label: np.ndarray) -> Comparison:
-    """`evaluate.compare` of acceptance probabilities (N,), with labels (N,) where they are not NaN.
+    """`evaluate.compare` of acceptance probabilities (N,) by labels (N,).
 
     Raises:
         FairAllError: where the log cannot be used.
     """
     from fairall.evaluate.evaluation import compare  # what decides on people does not need it
 
-    names, labels = log.names, log.frame[log.names["label"]]
-    columns = {FIRST: first, SECOND: second, names["label"]: labels.where(np.isnan(label), label)}
+    columns = {FIRST: first, SECOND: second, log.names["label"]: label}
     keywords = log.keywords(propensity="propensity") | {"accepts_all": True, "proba": "decision"}
     return compare(FIRST, SECOND, log.frame.assign(**columns), **keywords)
 
