@@ -53,7 +53,7 @@ class Log(NamedTuple):
     overruled: np.ndarray | bool = False
 
     def keywords(self, **roles: str) -> dict[str, Any]:
-        """Keywords of `evaluate` that describe `frame`; columns of `NAMES` without a role are left out.
+        """Keywords of `evaluate` that describe `frame`; further columns without a role are left out.
 
         Amounts are no features: they follow from the others.
 
@@ -61,11 +61,10 @@ class Log(NamedTuple):
             roles: columns by their role beside `decision`, `label` and `sensitive`.
         """
         roles |= {"decision": "decision", "label": "label", "sensitive": "group"}
-        amounts = [name for name in AMOUNTS if self.cost is None]
-        drop = [name for name in NAMES if name not in roles.values()] + amounts
-        described = {role: self.names[name] for role, name in roles.items()}
-        worth: dict[str, Any] = {name: self.names[name] for name in amounts} or {"cost": self.cost}
-        return {**described, **worth, "drop": [self.names[name] for name in drop]}
+        drop = [column for name, column in self.names.items() if name not in roles.values()]
+        roles |= {} if self.cost else dict(zip(AMOUNTS, AMOUNTS, strict=True))
+        keywords: dict[str, Any] = {role: self.names[name] for role, name in roles.items()}
+        return keywords | ({"cost": self.cost} if self.cost else {}) | {"drop": drop}
 
     def words(self, *, with_times: bool) -> list[str]:
         """KEY=VALUE of `fairall evaluate` that describe `frame`; without times their column is left out."""
@@ -162,7 +161,8 @@ def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number
     except FairAllError as error:
         return result | {"why": f"the versions cannot be compared ({error})"}
     k = float(norm.isf(ERROR / (2 * number * (number + 1))))
-    low, high = (comparisons[end].value("dr", k) for end in (0, -1))
+    values = [one.value("dr", k) for one in comparisons]
+    low, high = values[0], values[-1]
     gaps = [(name, one.gap(name, "dr")) for name in GAPS for one in comparisons]
     if why := low.why or high.why:
         return result | {"why": f"the difference in value cannot be estimated: {why}"}

@@ -15,7 +15,7 @@ import torch
 from fairall.config.checks import require
 from fairall.config.compose import compose_config
 from fairall.config.schema import Config
-from fairall.config.words import override
+from fairall.config.words import words_of
 from fairall.data.dataset import Dataset
 from fairall.data.own_table import WholeLog
 from fairall.data.prepared import PreparedData
@@ -58,8 +58,8 @@ def learn(
     """
     keys: dict[str, Any] = {"path": "X", "positive": "1", "sensitive": group or "", **columns}
     if group is not None:
-        words_by_value = {str(spelling(value)): str(value) for value in log[group].dropna().unique()}
-        keys["groups"] = [words_by_value[value] for value in sorted(words_by_value)]
+        words_of_groups = {str(spelling(value)): str(value) for value in log[group].dropna().unique()}
+        keys["groups"] = [word for _, word in sorted(words_of_groups.items())]
         if len(keys["groups"]) < 2:
             raise FairAllError(
                 f"column {group!r}: everybody is of one group; leave the sensitive attribute out"
@@ -76,12 +76,9 @@ def learn(
         return replace(data, sample_weight=weights.expand(config.seeds, -1))
 
     with TemporaryDirectory() as folder:
-        composed = compose_config(
-            *("dataset=csv", "initial_policy=logged", "tracking.enabled=false"),
-            *(override(f"dataset.{key}", value) for key, value in keys.items()),
-            *(override("outputs_dir", folder), f"schedule.warm_up_applicants={max(len(log), 64)}"),
-            *words,
-        )
+        given = {"schedule.warm_up_applicants": max(len(log), 64), "outputs_dir": folder, "dataset": keys}
+        fixed = ("dataset=csv", "initial_policy=logged", "tracking.enabled=false")
+        composed = compose_config(*fixed, *words_of(given), *words)
         if estimator is not None:  # a word would turn 1.0 into 1
             composed.model.estimator = estimator
         task = job(composed, whole)

@@ -17,6 +17,7 @@ import sqlalchemy as sql
 import torch
 from torch import Tensor
 
+from fairall.config.checks import require
 from fairall.config.compose import PLACES, checked_node, compose_config, places
 from fairall.config.schema import Config, ExplorationRule
 from fairall.data.amounts import Amounts
@@ -31,7 +32,7 @@ from fairall.live import chain
 from fairall.live.people import cells_of
 from fairall.live.record import applications, lineage
 from fairall.live.state import fill_in, leave_out, packed, remembering, replayed, unpacked
-from fairall.live.store import OUTCOMES
+from fairall.live.store import LEARNT, OUTCOMES
 from fairall.models.learner import Learner
 from fairall.models.memory import Memory
 from fairall.online.process import Process
@@ -120,9 +121,8 @@ class Version:
         """X (N, D) and s (N,) of applications; x of somebody who was forgotten is 0."""
         reader, known = self.policy.reader, people["features"].notna().to_numpy()
         x = torch.zeros(len(people), len(reader.features))
-        if known.any():
-            cells = cells_of(people["features"][known].tolist(), reader.names)
-            x[torch.tensor(known)] = self.scaler.transform(reader.read(cells, needs_group=False)[0])
+        cells = cells_of(people["features"][known].tolist(), reader.names)
+        x[torch.tensor(known)] = self.scaler.transform(reader.read(cells, needs_group=False)[0])
         return x, float32(people["s"].to_numpy(dtype=float))
 
     @property
@@ -204,15 +204,12 @@ def first(words: Sequence[str], modules: Collection[str] = ()) -> Version:
         version = _of_run(runs[0], places(words[1:]), modules)
     else:
         version = after_warm_up(job(compose_config(*words)))
-    config = version.config
-    if not version.process.learner.learns:
-        raise FairAllError(f"model={config.name('model')} learns nothing: decide by it with fairall decide")
-    if config.splits > 1:
-        raise FairAllError("splits: a ledger is of one split of the people; set splits=1")
-    if config.parts:
-        raise FairAllError(
-            f"world.{next(iter(config.parts))}: the world of a ledger is the real one; leave world out"
-        )
+    config, learner = version.config, version.process.learner
+    model = "a method that learns; of the others fairall decide takes decisions"
+    require(learner.learns, "model", config.name("model"), model)
+    require(config.splits == 1, "splits", config.splits, "1: a ledger is of one split of the people")
+    parts = ", ".join(config.parts)
+    require(not parts, "world", parts, "left out: the world of a ledger is the real one")
     return version
 
 
@@ -243,14 +240,13 @@ def after_warm_up(task: Job, display: Display | None = None) -> Version:
 def outcome_words(config: Config) -> dict[str, str]:
     """Column of the outcome, and its words, as a run's own table has them; empty for other data sets."""
     node = config.dataset
-    if node["_target_"] != f"{OwnTable.__module__}.{OwnTable.__qualname__}":
+    if "positive" not in node:
         return {}
     found = {name: str(node[name]) for name in ("label", "positive")}
     with suppress(FairAllError):  # the table of a finished run may be gone
-        words = (
-            OwnTable(checked_node({"dataset": node}, "dataset")).cells.frame[node["label"]].dropna().unique()
-        )
-        others = [str(word) for word in words if spelling(word) != spelling(found["positive"])]
+        cells = OwnTable(checked_node({"dataset": node}, "dataset")).cells.frame
+        words = [*map(str, cells[node["label"]].dropna().unique())]
+        others = [word for word in words if spelling(word) != spelling(found["positive"])]
         found |= {"negative": others[0]} if len(others) == 1 else {}
     return found
 
@@ -294,12 +290,11 @@ def read(
 
 def _updates(connection: sql.Connection, version: Version, numbers: Sequence[int]) -> list[Decided]:
     """The updates by which versions were made, with the outcomes that each of them knew."""
-    learnt = chain.learnt(connection, numbers)
-    decided = [row.override for row in learnt if row.override is not None]
-    people = applications(connection, "id", [row.application for row in learnt], decided).set_index("id")
-    known = [row.outcome for row in learnt if row.outcome is not None]
+    rows = chain.learnt(connection, numbers)
+    learnt = pd.DataFrame(rows, columns=[*LEARNT.c.keys()], dtype=object)
+    ids, decided, known = (learnt[name].dropna().tolist() for name in ("application", "override", "outcome"))
+    people = applications(connection, "id", ids, decided).set_index("id").loc[ids]
     labels = {row.id: row.label for row in chain.read(connection, OUTCOMES, "id", known)}
-    people = people.loc[[row.application for row in learnt]]
-    people["label"] = [labels.get(row.outcome) for row in learnt]
-    parts = [np.array([getattr(row, name) for row in learnt]) for name in ("version", "part")]
-    return [version.update(part) for _, part in people.groupby(parts)]
+    people["label"] = learnt["outcome"].map(labels).astype(float).to_numpy()
+    parts = people.groupby([learnt["version"].to_numpy(), learnt["part"].to_numpy()])
+    return [version.update(part) for _, part in parts]
