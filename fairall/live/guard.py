@@ -238,7 +238,7 @@ def unexpected(label: np.ndarray, before: float | None, expected: np.ndarray | N
         expected: p(ỹ = 1 | x, s) of these people by the version on duty, shape (N,); None where it does not
             estimate labels.
     """
-    n, share = len(label), label.mean()
+    n, share, told = len(label), label.mean(), None
     if before is not None and abs(share - before) > max(UNLIKE, SURE * math.sqrt(before * (1 - before) / n)):
         told = f"{share:.0%} are good, of those before {before:.0%} were"
     elif (
@@ -248,6 +248,4 @@ def unexpected(label: np.ndarray, before: float | None, expected: np.ndarray | N
         < norm.sf(SURE)
     ):
         told = "those whom the policy on duty expects to be good are bad more often"
-    else:
-        return None
-    return f"outcomes are doubtful: {told}; if they are right, promote the version by hand"
+    return told and f"outcomes are doubtful: {told}; if they are right, promote the version by hand"

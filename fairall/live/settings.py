@@ -66,16 +66,16 @@ class Settings:
         for word in words:
             key, _, value = word.removeprefix(PREFIX).partition("=")
             if key not in known:
-                near = nearest(key, [*known]) or f"; there are {', '.join(known)}"
+                near = nearest(key, known) or f"; there are {', '.join(known)}"
                 raise FairAllError(f"{word}: no such key{near}")
             given[key] = READ[type(known[key])](value)
         made, taken = cls(**given), [*columns]
-        for key in ("id", "time", "label"):
-            column = getattr(made, key)
-            own = f"a column of its own, and not one of {', '.join(taken)}"
-            require(column not in taken, PREFIX + key, column, own)
+        for key, column in (("id", made.id), ("time", made.time), ("label", made.label)):
+            require(
+                column not in taken, PREFIX + key, column, f"none of {', '.join(taken)}, a column of its own"
+            )
             taken.append(column)
-        require(made.positive != made.negative, f"{PREFIX}positive", made.positive, "unlike live.negative")
+        require(made.positive != made.negative, "live.positive", made.positive, "unlike live.negative")
         return made
 
 

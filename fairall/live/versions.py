@@ -145,9 +145,8 @@ class Version:
 
     def restore(self, state: Any) -> Version:
         """The version with a state of `training`."""
-        learner = self.process.learner
-        learner.load_training_state({"modules": learner.state_dict(), "parts": state["parts"]})
-        self.process.memory.load_state_dict(state["memory"])
+        learner = {"modules": self.process.learner.state_dict(), "parts": state["parts"]}
+        self.process.load_state_dict({"memory": state["memory"], "learner": learner})
         return self
 
     def learnt(self, updates: Sequence[Decided]) -> Version:
