@@ -20,10 +20,9 @@ from torch import Tensor
 from fairall.config.checks import require
 from fairall.config.compose import PLACES, checked_node, compose_config, places
 from fairall.config.schema import Config, ExplorationRule
-from fairall.data.amounts import Amounts
 from fairall.data.own_table import OwnTable
 from fairall.data.people import Decided, float32
-from fairall.data.prepared import Scaler
+from fairall.data.prepared import Amounts, Scaler
 from fairall.decide.load import IN_MLFLOW, find_policy
 from fairall.display.progress import Display
 from fairall.errors import FairAllError
