@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -70,11 +71,12 @@ def applicants(
     unknown = [str(name) for name in people if name not in (settings.id, settings.time, *reader.columns)]
     if unknown:
         raise FairAllError(f"column {shown(unknown[0])!r} is new to the policy: leave it out of the table")
-    cells = pd.DataFrame({name: _texts(people[name]) for name in reader.columns if name in people})
-    x, s, notes = reader.read(cells, refuse_unknown=True)
-    for k, name in enumerate(reader.names):
-        refuse(cells[name], np.abs(x[:, k]) > LARGEST, f"is beyond {LARGEST:g}: use another unit")
-    features = [as_row(row) for row in zip(*(cells[name] for name in reader.names), strict=True)]
+    texts = {name: _texts(people[name]) for name in reader.columns if name in people}
+    x, s, notes = reader.read(pd.DataFrame(texts, people.index, dtype=object), refuse_unknown=True)
+    beyond = np.abs(x) > LARGEST
+    for k in np.flatnonzero(beyond.any(0)):
+        refuse(people[reader.names[k]], beyond[:, k], f"is beyond {LARGEST:g}: use another unit")
+    features = [as_row(row) for row in zip(*(texts[name] for name in reader.names), strict=True)]
     times = _times(people, settings, int(time.time()))
     return Applicants(ids, times, settings.time in people, features, scaler.transform(x), float32(s), notes)
 
@@ -170,22 +172,25 @@ def ids_of(table: pd.DataFrame, settings: Settings) -> list[str]:
     if settings.id not in table:
         raise FairAllError(f"the table lacks the column {settings.id!r} of ids (live.id=COLUMN at the start)")
     column = table[settings.id]
-    texts = pd.Series(identifiers(column), index=column.index, dtype=object)
-    refuse(column, texts.isna(), "is no id")
+    texts = identifiers(column).tolist()
+    times = Counter(texts)
+    refuse(column, [text is None for text in texts], "is no id")
     fraction = [isinstance(cell, float) and cell % 1 != 0 for cell in column]
-    refuse(column, np.array(fraction), "has a fraction, and is no id: write ids as whole numbers or as text")
-    refuse(column, texts.str.len() > LONGEST, f"is no id: at most {LONGEST} characters are possible")
-    refuse(column, texts.duplicated(keep=False), "is in several rows; an id stands for one application")
-    return texts.tolist()
+    refuse(column, fraction, "has a fraction, and is no id: write ids as whole numbers or as text")
+    long = [len(text) > LONGEST for text in texts]
+    refuse(column, long, f"is no id: at most {LONGEST} characters are possible")
+    several = [times[text] > 1 for text in texts]
+    refuse(column, several, "is in several rows; an id stands for one application")
+    return texts
 
 
-def _texts(column: pd.Series) -> pd.Series:
-    """Cells as texts that read as the same values, missing where they are empty."""
+def _texts(column: pd.Series) -> np.ndarray:
+    """Cells (N,) as texts that read as the same values, None where they are empty."""
     codes, words = words_of(column)
     texts = np.array([word.strip() or None for word in words], dtype=object)
     long = taken([len(word) > LONGEST_CELL for word in words], codes, False)
     refuse(column, long, f"is longer than {LONGEST_CELL} characters")
-    return pd.Series(taken(texts, codes, None), dtype=object, index=column.index, name=column.name)
+    return taken(texts, codes, None)
 
 
 def _times(table: pd.DataFrame, settings: Settings, now: int) -> np.ndarray:
@@ -193,10 +198,9 @@ def _times(table: pd.DataFrame, settings: Settings, now: int) -> np.ndarray:
     if settings.time not in table:
         return np.full(len(table), now)
     column = table[settings.time]
-    texts = _texts(column)
-    parsed = pd.to_datetime(texts, errors="coerce", utc=True, format="ISO8601")
+    parsed = pd.to_datetime(_texts(column), errors="coerce", utc=True, format="ISO8601")
     refuse(column, parsed.isna(), "is no time; it must be as 2026-03-31 or 2026-03-31 17:05:00")
-    seconds = parsed.dt.as_unit("s").astype("int64")
+    seconds = parsed.as_unit("s").asi8
     refuse(column, seconds > time.time() + AHEAD, "is in the future")
     refuse(column, seconds < 0, "is before 1970")
-    return seconds.to_numpy(dtype=np.int64)
+    return seconds
