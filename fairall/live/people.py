@@ -68,9 +68,9 @@ def applicants(
     Raises:
         FairAllError: where a column is missing or unknown, or a value is not possible.
     """
-    unknown = [str(name) for name in people if name not in (settings.id, settings.time, *reader.columns)]
-    if unknown:
-        raise FairAllError(f"column {shown(unknown[0])!r} is new to the policy: leave it out of the table")
+    for name in people:
+        if name not in (settings.id, settings.time, *reader.columns):
+            raise FairAllError(f"column {shown(str(name))!r} is new to the policy: leave it out of the table")
     texts = {name: _texts(people[name]) for name in reader.columns if name in people}
     x, s, notes = reader.read(pd.DataFrame(texts, people.index, dtype=object), refuse_unknown=True)
     beyond = np.abs(x) > LARGEST
@@ -103,9 +103,8 @@ def require_near(
 
 def cells_of(features: Sequence[str], names: Sequence[str]) -> pd.DataFrame:
     """Cells of rows of CSV as texts, missing where they are empty."""
-    rows = list(csv.reader(io.StringIO("\n".join(features), newline="")))
-    frame = pd.DataFrame(rows, columns=list(names), dtype=object)
-    return frame.mask(frame == "")
+    rows = csv.reader(io.StringIO("\n".join(features), newline=""))
+    return pd.DataFrame([[cell or None for cell in row] for row in rows], columns=[*names], dtype=object)
 
 
 def as_row(cells: Sequence[object]) -> str:
@@ -129,19 +128,18 @@ def outcomes(table: pd.DataFrame, settings: Settings, now: int) -> tuple[np.ndar
     Raises:
         FairAllError: where a column is missing or unknown, or a value is not possible.
     """
-    unknown = [str(name) for name in table if name not in (settings.id, settings.label, settings.time)]
-    if unknown or settings.label not in table:
-        what = f"has a column {shown(unknown[0])!r}" if unknown else f"lacks the column {settings.label!r}"
-        raise FairAllError(
-            f"the table {what}; it has {settings.id!r}, {settings.label!r} and perhaps {settings.time!r}"
-        )
+    needed = f"it has {settings.id!r}, {settings.label!r} and perhaps {settings.time!r}"
+    for name in table:
+        if name not in (settings.id, settings.label, settings.time):
+            raise FairAllError(f"the table has a column {shown(str(name))!r}; {needed}")
+    if settings.label not in table:
+        raise FairAllError(f"the table lacks the column {settings.label!r}; {needed}")
     words: dict[float | str, int] = {0.0: 0, 1.0: 1, spelling(settings.negative): 0}
     words[spelling(settings.positive)] = 1
-    given = table[settings.label].astype(object)
-    label = np.array([-1 if pd.isna(cell) else words.get(spelling(cell), -1) for cell in given])
-    refuse(
-        given, label < 0, f"is no outcome; it must be {settings.positive} or {settings.negative}, or 1 or 0"
-    )
+    codes, texts = words_of(table[settings.label])
+    label = taken([words.get(spelling(text), -1) for text in texts], codes, -1)
+    why = f"is no outcome; it must be {settings.positive} or {settings.negative}, or 1 or 0"
+    refuse(table[settings.label], label < 0, why)
     return label, _times(table, settings, now)
 
 
