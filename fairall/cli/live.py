@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,6 +65,10 @@ def decide(
     with unnamed(out.resolve()) as file:
         frame = table.frame
         decided = _ledger(ledger, trust).decide(frame, **options)
+        referred = int(decided["referred"].sum())
+        decided["referred"] = decided["referred"].astype(int)
+        if refer is None and not referred:
+            del decided["referred"]
         columns = free_names(decided.columns[1:].drop("new"), frozenset(frame), PREFIX)
         rows = table.table.take(decided.index.to_numpy())
         write_rows(rows, decided[[*columns]].rename(columns=columns), file, out.name, table.declared)
@@ -79,6 +84,7 @@ def decide(
         {
             "people": len(decided),
             "accepted": int(decided["decision"].sum()),
+            "referred": referred,
             "new": len(new),
             "new_accepted": int(new.sum()),
             "notes": decided.attrs["notes"],
@@ -128,19 +134,28 @@ def status(
     return document
 
 
-def promote(ledger: str, version: int, words: Words, trust: Words, **_: Any) -> Plain:
+def override(
+    ledger: str, id: str, decision: str, by: str | None, why: str, words: Words, trust: Words, **_: Any
+) -> Plain:
+    """Record a person's decision."""
+    opened = _ledger(ledger, trust, words)
+    changed = opened.override(id, decision == "accept", by=by or _login(), why=why)
+    return tell({"id": id, "decision": decision, "changed": changed})
+
+
+def promote(ledger: str, version: int, by: str | None, words: Words, trust: Words, **_: Any) -> Plain:
     """Put a version on duty."""
     from fairall.live.register import register
 
     opened = _ledger(ledger, trust, words)
-    changed = opened.promote(version)
+    changed = opened.promote(version, by=by or _login())
     register(opened, words, champion=version)
     return tell({"version": version, "changed": changed})
 
 
-def remove(how: str, ledger: str, id: str, words: Words, trust: Words, **_: Any) -> Plain:
+def remove(how: str, ledger: str, id: str, by: str | None, words: Words, trust: Words, **_: Any) -> Plain:
     """Erase a person (`forget`), or leave an application out of all counts (`withdraw`)."""
-    versions = getattr(_ledger(ledger, trust, words), how)(id)
+    versions = getattr(_ledger(ledger, trust, words), how)(id, by=by or _login())
     return tell({how: id, "versions that have learnt": versions, "note": NOTES[how]})
 
 
@@ -166,10 +181,20 @@ def _row(person: str) -> pd.DataFrame:
 
 def _told(decided: pd.DataFrame) -> Plain:
     """Print the decision on one person in words, and return the document, with NaN as None."""
-    values = decided.astype(object).mask(decided.isna(), None).to_numpy()[0]
-    one = Plain(zip(["id", *decided.columns[1:]], values, strict=True)) | {"notes": decided.attrs["notes"]}
+    decided = decided.rename(columns={decided.columns[0]: "id"}).drop(columns="referred")
+    one = decided.astype(object).mask(decided.isna(), None).iloc[0].to_dict() | {
+        "notes": decided.attrs["notes"]
+    }
     tell(one | {"decision": {1: "accept", 0: "reject"}.get(one["decision"], "refer")})
     return one
+
+
+def _login() -> str:
+    """The name of who types; "" where there is none, as in some containers."""
+    try:
+        return getpass.getuser()
+    except (ImportError, KeyError, OSError):
+        return ""
 
 
 def _ledger(ledger: str, trust: Words, words: Words = ()) -> Ledger:
