@@ -216,7 +216,7 @@ class Ledger(Viewed):
             left = people.reset_index(drop=True) if isinstance(people, pd.DataFrame) else people
             while given is None:
                 try:
-                    given, known = self._applicants(connection, version, batch, left, confirm_times)
+                    given, known, new = self._applicants(connection, version, batch, left, confirm_times)
                 except RowsError as error:
                     if len(error.reasons) == len(left):
                         raise
@@ -225,18 +225,18 @@ class Ledger(Viewed):
                     rows = left.index[[*error.reasons]]
                     left_out |= dict(zip(rows.tolist(), error.reasons.values(), strict=True))
                     left = left.drop(index=rows)
-            new = known["id"].isna().to_numpy()
-            found = known[["accepted", "propensity", "version"]].to_numpy(dtype=float)
-            found[known["undecided"].eq(True), 0] = np.nan
-            found[known["override"].notna(), 1] = np.nan
-            referred = known["decision"].isna().to_numpy(copy=True)
+            found = np.empty((len(new), 4))  # what stands, and the policy's own decision
+            if not new.all():
+                found[~new] = known[["accepted", "propensity", "version", "decision"]]
+                found[~new, 0] = known["accepted"].where(~known["undecided"])
+                found[~new, 1] = known["propensity"].where(known["override"].isna())
             if new.any():
                 rows = np.flatnonzero(new)
-                found[new] = self._decide(connection, version, batch, given, rows, capacity, refer)
-                referred[new] = np.isnan(found[new, 0])
+                own = self._decide(connection, version, batch, given, rows, capacity, refer)
+                found[new] = own[:, [0, 1, 2, 0]]
             decision = pd.array(found[:, 0], dtype="Int64")
             numbers = {"decision": decision, "propensity": found[:, 1], "version": found[:, 2].astype(int)}
-            numbers |= {"new": new, "referred": referred}
+            numbers |= {"new": new, "referred": np.isnan(found[:, 3])}
             decided = pd.DataFrame({settings.id: given.ids} | numbers, index=people.index[left.index])
             if most_reasons is not None:
                 decided["reasons"] = self._reasons(connection, decided, most_reasons, wording)
@@ -314,7 +314,7 @@ class Ledger(Viewed):
     ) -> None:
         """Record a batch of people, and the state of the random numbers after it."""
         state = version.luck
-        connection.execute(sql.update(GENERATOR).values(state=state))
+        connection.execute(chain.update(GENERATOR), {"state": state})
         row = {"at": _now(), "timed": timed, "places": places, "state": chain.digest(state)}
         chain.append(connection, BATCHES, [row])
 
@@ -345,11 +345,11 @@ class Ledger(Viewed):
         """`decide.reasons` of those whom a policy rejected, shape (N,); "" for the others."""
         texts = pd.Series("", index=decided[self.settings.id])
         by_policy = decided["decision"].eq(0).fillna(False) & decided["propensity"].notna()
-        rejected = self._applications(connection, texts.index[by_policy].tolist())
+        rejected = applications(connection, "person", texts.index[by_policy].tolist())
         for number, rows in rejected.groupby("version"):
             version = self.version(connection, int(number))
             crowded = rows["uniform"].to_numpy() < self.acceptance(version, rows)
-            texts[rows.index] = reasons(
+            texts[rows["person"]] = reasons(
                 version.policy, *version.encoded(rows), crowded, most, wording, "mean"
             )
         return texts.to_numpy()
@@ -361,23 +361,24 @@ class Ledger(Viewed):
         batch: Any,
         people: pd.DataFrame,
         confirm_times: bool,
-    ) -> tuple[Applicants, pd.DataFrame]:
-        """A table of N people, and what is known of them (`_applications`), after the last `batch`.
+    ) -> tuple[Applicants, pd.DataFrame, np.ndarray]:
+        """A table of N people, and `_applications` of them, after the last `batch`.
 
         Raises:
             FairAllError: as `decide`, where anybody cannot be decided on.
         """
         settings = self.settings
         ids = tables.ids_of(people, settings)
-        known = self._applications(connection, ids)
-        new, column, timed = known["id"].isna().to_numpy(), people[settings.id], settings.time in people
-        refuse(column, known["gone"], GONE)
+        known, new = self._applications(connection, ids)
+        column, timed, gone = people[settings.id], settings.time in people, np.zeros(len(new), dtype=bool)
+        gone[~new] = known[FORGOTTEN] | known[WITHDRAWN]
+        refuse(column, gone, GONE)
         given = tables.applicants(people, ids, version.policy.reader, version.scaler, settings)
         if not new.all():
-            x, s = version.encoded(known[~new])
-            other = np.zeros(len(new), dtype=bool)
+            x, s = version.encoded(known)
+            other, late = np.zeros((2, len(new)), dtype=bool)
             other[~new] = ((x != given.x[~new]).any(1) | (s != given.s[~new])).numpy()
-            late = (known["time"].to_numpy() != given.time) & timed & ~new
+            late[~new] = (known["time"] != given.time[~new]) & timed
             for wrong, how in ((other, "with other features"), (late, "at another time")):
                 refuse(column, wrong, f"has been decided on {how}; an id stands for one application")
         if new.any() and batch.timed not in (None, timed):
@@ -391,7 +392,7 @@ class Ledger(Viewed):
             refuse(people[settings.time], early, f"{why}; {how}")
         if not confirm_times:
             tables.require_near(people, given.time, connection, settings)
-        return given, known
+        return given, known, new
 
     def outcomes(self, table: pd.DataFrame, *, confirm_times: bool = False) -> dict[str, int]:
         """Record outcomes of accepted people, in one transaction.
@@ -414,9 +415,9 @@ class Ledger(Viewed):
         """
         settings = self.settings
         with self.opened.writing() as connection:
-            known, column = self._applications(connection, tables.ids_of(table, settings)), settings.id
-            refuse(table[column], known["id"].isna(), "has not been decided on: an outcome needs a decision")
-            gone = known["gone"].to_numpy()
+            (known, new), column = self._applications(connection, tables.ids_of(table, settings)), settings.id
+            refuse(table[column], new, "has not been decided on: an outcome needs a decision")
+            gone = (known[FORGOTTEN] | known[WITHDRAWN]).to_numpy()
             table, known = table[~gone], known[~gone]
             timed = settings.time in table
             by_default = clock(connection) if chain.last(connection, BATCHES).timed else _now()
@@ -679,13 +680,13 @@ class Ledger(Viewed):
     def _promote(self, connection: sql.Connection, version: int, why: str, by: str = "") -> None:
         chain.append(connection, DUTY, [{"version": version, "at": _now(), "why": why, "by": by}])
 
-    def _applications(self, connection: sql.Connection, ids: Sequence[str]) -> pd.DataFrame:
-        """Rows of `record.applications` of N ids, which are the index, missing where nothing is known.
-
-        Besides, `gone` says whether the application was withdrawn, or the person forgotten.
-        """
-        known = applications(connection, "person", ids).set_index("person").reindex(ids)
-        return known.assign(gone=known[FORGOTTEN].eq(True) | known[WITHDRAWN].eq(True))
+    def _applications(
+        self, connection: sql.Connection, ids: Sequence[str]
+    ) -> tuple[pd.DataFrame, np.ndarray]:
+        """`record.applications` of N ids, and who has none, shape (N,)."""
+        known = applications(connection, "person", ids)
+        there = {*known["person"]}
+        return known, np.array([person not in there for person in ids])
 
     def _known(self, connection: sql.Connection, person: str) -> pd.DataFrame:
         """The row of `record.applications` of a person; raises FairAllError where the id is not there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -57,6 +58,7 @@ def record(connection: sql.Connection) -> Record:
     rows, links = chain.verify(connection)
     people = _applications(rows["applications"], rows["removed"], rows["overrides"]).set_index("id")
     people = people.astype(dict.fromkeys(["accepted", "undecided", "held", FORGOTTEN, WITHDRAWN], bool))
+    people = people.astype(dict.fromkeys(["propensity", "decision", "override"], float))
     frames = {}
     for table in (OUTCOMES, OVERRIDES, REMOVED, VERSIONS, LEARNT, DUTY):
         names = [column.name for column in chain.small(table)]
@@ -81,12 +83,15 @@ def applications(
         overrides: ids of the decisions of people that count; by default the last one of each application.
 
     Returns:
-        The columns of `APPLICATIONS`, without features of people who were forgotten, and with `accepted` as
-        it stands: as a person decided, else as the policy did. Besides `decision`, the policy's own, missing
-        where the person was referred; `override`, the id of a decision of a person that differs from it;
-        `undecided`, whether nobody has decided; `forgotten` and `withdrawn`.
+        Those that are there, in the order of `values`: the columns of `APPLICATIONS`, without features of
+        people who were forgotten, and with `accepted` as it stands: as a person decided, else as the policy
+        did. Besides `decision`, the policy's own, missing where the person was referred; `override`, the id
+        of a decision of a person that differs from it; `undecided`, whether nobody has decided; `forgotten`
+        and `withdrawn`.
     """
+    order = {value: k for k, value in enumerate(values)}
     rows = chain.read(connection, APPLICATIONS, name, values)
+    rows.sort(key=lambda row: order[getattr(row, name)])
     ids = [row.id for row in rows]
     by, wanted = ("application", ids) if overrides is None else ("id", overrides)
     decided = chain.read(connection, OVERRIDES, by, wanted)
@@ -98,7 +103,7 @@ def _applications(rows: Sequence[Any], removed: Sequence[Any], overrides: Sequen
     hows = {(row.application, row.how) for row in removed}
     last, cells = {row.application: row for row in overrides}, []
     names = [column.name for column in chain.small(APPLICATIONS)]
-    accepted, features = names.index("accepted"), names.index("features")
+    accepted, features, propensity = map(names.index, ("accepted", "features", "propensity"))
     for row in rows:
         gone, override = [(row.id, how) in hows for how in (FORGOTTEN, WITHDRAWN)], last.get(row.id)
         for one, table in ((row, APPLICATIONS), (override, OVERRIDES)):
@@ -110,16 +115,18 @@ def _applications(rows: Sequence[Any], removed: Sequence[Any], overrides: Sequen
         stands = row.accepted if override is None else override.accepted
         own = list(row[: len(names)])
         own[accepted], own[features] = int(stands or 0), None if gone[0] else row.features
-        cells.append([*own, *gone, row.accepted, override and override.id, stands is None])
-    people = pd.DataFrame(cells, columns=[*names, FORGOTTEN, WITHDRAWN, "decision", "override", "undecided"])
-    return people.astype({"decision": float, "propensity": float, "override": float})
+        own[propensity] = _number(row.propensity)
+        cells.append([*own, *gone, *map(_number, (row.accepted, override and override.id)), stands is None])
+    return pd.DataFrame(cells, columns=[*names, FORGOTTEN, WITHDRAWN, "decision", "override", "undecided"])
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
 
 
 def latest_application(connection: sql.Connection) -> int:
     """The time of the latest application that was not withdrawn; 0 without any."""
-    stands = ~_withdrawn(APPLICATIONS.c.id)
-    query = sql.select(APPLICATIONS.c.time).where(stands).order_by(APPLICATIONS.c.time.desc())
-    return connection.scalar(query.limit(1)) or 0
+    return connection.scalar(LATEST_APPLICATION) or 0
 
 
 def clock(connection: sql.Connection) -> int:
@@ -127,14 +134,13 @@ def clock(connection: sql.Connection) -> int:
 
     0 without any; what was withdrawn, or replaced by a correction, does not count.
     """
-    newer, own = OUTCOMES.alias(), OUTCOMES.c
-    corrected = sql.exists().where(newer.c.application == own.application, newer.c.id > own.id)
-    query = sql.select(own.time).where(~corrected, ~_withdrawn(own.application)).order_by(own.time.desc())
-    return max(latest_application(connection), connection.scalar(query.limit(1)) or 0)
+    return max(latest_application(connection), connection.scalar(LATEST_OUTCOME) or 0)
 
 
-def _withdrawn(application: sql.ColumnElement[int]) -> sql.Exists:
-    return sql.exists().where(REMOVED.c.application == application, REMOVED.c.how == WITHDRAWN)
+def _latest(table: sql.Table, application: sql.Column[int], *counts: Any) -> sql.Select[tuple[int]]:
+    """A query of the latest time in a table, of applications that were not withdrawn."""
+    withdrawn = sql.exists().where(REMOVED.c.application == application, REMOVED.c.how == WITHDRAWN)
+    return sql.select(table.c.time).where(~withdrawn, *counts).order_by(table.c.time.desc()).limit(1)
 
 
 def lineage(connection: sql.Connection, number: int) -> list[int]:
@@ -159,3 +165,9 @@ def with_descendants(versions: Iterable[Any], numbers: Collection[int]) -> list[
     for row in versions:
         found |= {row.id} if row.parent in found else set()
     return sorted(found)
+
+
+NEWER = OUTCOMES.alias()
+CORRECTED = sql.exists().where(NEWER.c.application == OUTCOMES.c.application, NEWER.c.id > OUTCOMES.c.id)
+LATEST_APPLICATION = _latest(APPLICATIONS, APPLICATIONS.c.id)
+LATEST_OUTCOME = _latest(OUTCOMES, OUTCOMES.c.application, ~CORRECTED)

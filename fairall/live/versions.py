@@ -279,10 +279,9 @@ def _updates(connection: sql.Connection, version: Version, numbers: Sequence[int
     """The updates by which versions were made, with the outcomes that each of them knew."""
     learnt = chain.learnt(connection, numbers)
     decided = [row.override for row in learnt if row.override is not None]
-    people = applications(connection, "id", [row.application for row in learnt], decided).set_index("id")
+    people = applications(connection, "id", [row.application for row in learnt], decided)
     known = [row.outcome for row in learnt if row.outcome is not None]
     labels = {row.id: row.label for row in chain.read(connection, OUTCOMES, "id", known)}
-    people = people.loc[[row.application for row in learnt]]
     people["label"] = [labels.get(row.outcome) for row in learnt]
     parts = [np.array([getattr(row, name) for row in learnt]) for name in ("version", "part")]
     return [version.update(part) for _, part in people.groupby(parts)]
