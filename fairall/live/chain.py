@@ -51,13 +51,14 @@ def append(connection: sql.Connection, table: sql.Table, rows: Sequence[Mapping[
 def read(
     connection: sql.Connection, table: sql.Table, name: str = "id", values: Sequence[Any] | None = None
 ) -> list[sql.Row[Any]]:
-    """Rows of a table as they were written, by their ids, without the `LARGE` columns of versions.
+    """Rows of a table as they were written, without the `LARGE` columns of versions.
 
     Args:
         connection: in a transaction.
         table: of the ledger.
         name: of a column.
-        values: of this column in the rows; None: all rows.
+        values: of this column in the rows, which come in the order of these, of each by their ids; None: all
+            rows.
 
     Raises:
         DamagedError: where a row is not as it was written, or is missing among all.
@@ -67,9 +68,10 @@ def read(
         if len(rows) != newest(connection, table)[0] + (table is BATCHES):
             raise DamagedError(f"the table {table.name} lacks a row")
         return rows
-    starts = range(0, len(values), AT_ONCE)
-    parts = ({"values": values[start : start + AT_ONCE]} for start in starts)
-    return [row for part in parts for row in _checked(connection, table, _with(table, name), part)]
+    order, rows = {value: k for k, value in enumerate(values)}, []
+    for start in range(0, len(values), AT_ONCE):
+        rows += _checked(connection, table, _with(table, name), some=values[start : start + AT_ONCE])
+    return sorted(rows, key=lambda row: order[getattr(row, name)])
 
 
 def last(connection: sql.Connection, table: sql.Table) -> Any:
@@ -81,9 +83,9 @@ def last(connection: sql.Connection, table: sql.Table) -> Any:
 
 @cache
 def _with(table: sql.Table, name: str) -> sql.Select[Any]:
-    """Rows with any of the parameter `values` in a column."""
-    values = sql.bindparam("values", expanding=True)
-    return _rows(table).where(table.c[name].in_(values)).order_by(table.c.id)
+    """Rows with one of `some` values of a column."""
+    some = sql.bindparam("some", expanding=True)
+    return _rows(table).where(table.c[name].in_(some)).order_by(table.c.id)
 
 
 @cache
@@ -101,13 +103,10 @@ def _rows(table: sql.Table) -> sql.Select[Any]:
 
 
 def _checked(
-    connection: sql.Connection,
-    table: sql.Table,
-    query: sql.Select[Any],
-    parameters: Mapping[str, Any] | None = None,
+    connection: sql.Connection, table: sql.Table, query: sql.Select[Any], **values: Any
 ) -> list[sql.Row[Any]]:
     """The result of a query of `_rows`, as it was written."""
-    rows = list(connection.execute(query, parameters))
+    rows = list(connection.execute(query, values))
     for row in rows:
         try:
             right = row.link == _link(row.previous or b"", table, row[:-2])

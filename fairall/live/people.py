@@ -11,13 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import sqlalchemy as sql
 from torch import Tensor
 
 from fairall.data.people import float32
 from fairall.data.prepared import Scaler
 from fairall.errors import FairAllError
-from fairall.live.record import clock
 from fairall.live.settings import Settings
 from fairall.tables.cells import identifiers, refuse, shown, spelling, taken, words_of
 from fairall.tables.infer import LARGEST
@@ -81,19 +79,15 @@ def applicants(
     return Applicants(ids, times, settings.time in people, features, scaler.transform(x), float32(s), notes)
 
 
-def require_near(
-    table: pd.DataFrame, times: np.ndarray, connection: sql.Connection, settings: Settings
-) -> None:
+def require_near(table: pd.DataFrame, times: np.ndarray, latest: float, settings: Settings) -> None:
     """Raise RowsError where times (N,) in seconds are more than `FAR` after all others.
 
-    The others are those of the table and the latest one in the ledger; where the ledger has none, the later
+    The others are those of the table and the `latest` one in the ledger; where this is 0, the later
     half of the table is compared with the earlier one. A time of the last day is possible at any rate, since
     a ledger may rest.
     """
-    old = sorted(times[times < time.time() - DAY])
-    if old:
-        latest = clock(connection) or float(np.median(times))
-    for moment in old:
+    latest = latest or float(np.median(times))
+    for moment in sorted(times[times < time.time() - DAY]):
         if moment - latest > FAR:
             why = f"is far after all other times, of which the latest is {told(latest)}"
             how = "correct it, or confirm it with --confirm-times (confirm_times=True)"

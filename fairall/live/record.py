@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -38,7 +37,7 @@ class Record(NamedTuple):
         versions: without weights and state.
         learnt: whom each has learnt from that its parent had not.
         duty: who was on duty.
-        clock: as of `clock`.
+        clock: the second time of `latest_times`.
         links: entries of the chain, the head last.
     """
 
@@ -58,7 +57,6 @@ def record(connection: sql.Connection) -> Record:
     rows, links = chain.verify(connection)
     people = _applications(rows["applications"], rows["removed"], rows["overrides"]).set_index("id")
     people = people.astype(dict.fromkeys(["accepted", "undecided", "held", FORGOTTEN, WITHDRAWN], bool))
-    people = people.astype(dict.fromkeys(["propensity", "decision", "override"], float))
     frames = {}
     for table in (OUTCOMES, OVERRIDES, REMOVED, VERSIONS, LEARNT, DUTY):
         names = [column.name for column in chain.small(table)]
@@ -68,30 +66,25 @@ def record(connection: sql.Connection) -> Record:
     people = people[~people[WITHDRAWN]]
     for name in ("outcomes", "overrides"):
         frames[name] = frames[name][frames[name]["application"].isin(people.index)]
-    return Record(people, **frames, clock=clock(connection), links=links)
+    return Record(people, **frames, clock=latest_times(connection)[1], links=links)
 
 
 def applications(
-    connection: sql.Connection, name: str, values: Sequence[Any], overrides: Sequence[int] | None = None
+    connection: sql.Connection, rows: Sequence[Any], overrides: Sequence[int] | None = None
 ) -> pd.DataFrame:
-    """Applications by the values of a column.
+    """Applications, and what became of them.
 
     Args:
         connection: in a transaction.
-        name: of a column.
-        values: of this column.
+        rows: of `APPLICATIONS`, as of `chain.read`.
         overrides: ids of the decisions of people that count; by default the last one of each application.
 
     Returns:
-        Those that are there, in the order of `values`: the columns of `APPLICATIONS`, without features of
-        people who were forgotten, and with `accepted` as it stands: as a person decided, else as the policy
-        did. Besides `decision`, the policy's own, missing where the person was referred; `override`, the id
-        of a decision of a person that differs from it; `undecided`, whether nobody has decided; `forgotten`
-        and `withdrawn`.
+        The columns of `APPLICATIONS`, without features of people who were forgotten, and with `accepted` as
+        it stands: as a person decided, else as the policy did. Besides `decision`, the policy's own, missing
+        where the person was referred; `override`, the id of a decision of a person that differs from it;
+        `undecided`, whether nobody has decided; `forgotten` and `withdrawn`.
     """
-    order = {value: k for k, value in enumerate(values)}
-    rows = chain.read(connection, APPLICATIONS, name, values)
-    rows.sort(key=lambda row: order[getattr(row, name)])
     ids = [row.id for row in rows]
     by, wanted = ("application", ids) if overrides is None else ("id", overrides)
     decided = chain.read(connection, OVERRIDES, by, wanted)
@@ -103,7 +96,7 @@ def _applications(rows: Sequence[Any], removed: Sequence[Any], overrides: Sequen
     hows = {(row.application, row.how) for row in removed}
     last, cells = {row.application: row for row in overrides}, []
     names = [column.name for column in chain.small(APPLICATIONS)]
-    accepted, features, propensity = map(names.index, ("accepted", "features", "propensity"))
+    accepted, features = names.index("accepted"), names.index("features")
     for row in rows:
         gone, override = [(row.id, how) in hows for how in (FORGOTTEN, WITHDRAWN)], last.get(row.id)
         for one, table in ((row, APPLICATIONS), (override, OVERRIDES)):
@@ -115,32 +108,26 @@ def _applications(rows: Sequence[Any], removed: Sequence[Any], overrides: Sequen
         stands = row.accepted if override is None else override.accepted
         own = list(row[: len(names)])
         own[accepted], own[features] = int(stands or 0), None if gone[0] else row.features
-        own[propensity] = _number(row.propensity)
-        cells.append([*own, *gone, *map(_number, (row.accepted, override and override.id)), stands is None])
-    return pd.DataFrame(cells, columns=[*names, FORGOTTEN, WITHDRAWN, "decision", "override", "undecided"])
+        cells.append([*own, *gone, row.accepted, override and override.id, stands is None])
+    people = pd.DataFrame(cells, columns=[*names, FORGOTTEN, WITHDRAWN, "decision", "override", "undecided"])
+    return people.astype({"decision": float, "propensity": float, "override": float})
 
 
-def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)
+def latest_times(connection: sql.Connection) -> tuple[int, int]:
+    """The latest time of an application that counts, and of an application or an outcome; 0 without any.
 
-
-def latest_application(connection: sql.Connection) -> int:
-    """The time of the latest application that was not withdrawn; 0 without any."""
-    return connection.scalar(LATEST_APPLICATION) or 0
-
-
-def clock(connection: sql.Connection) -> int:
-    """The latest time of an application or an outcome that counts, which is now for all that is learnt.
-
-    0 without any; what was withdrawn, or replaced by a correction, does not count.
+    The second one is now for all that is learnt. What was withdrawn, or replaced by a correction, does not
+    count.
     """
-    return max(latest_application(connection), connection.scalar(LATEST_OUTCOME) or 0)
+    application, outcome = connection.execute(LATEST).one()
+    return application or 0, max(application or 0, outcome or 0)
 
 
-def _latest(table: sql.Table, application: sql.Column[int], *counts: Any) -> sql.Select[tuple[int]]:
-    """A query of the latest time in a table, of applications that were not withdrawn."""
+def _latest(table: sql.Table, application: sql.Column[int], *counts: Any) -> sql.ScalarSelect[int]:
+    """The latest time in a table, of applications that were not withdrawn."""
     withdrawn = sql.exists().where(REMOVED.c.application == application, REMOVED.c.how == WITHDRAWN)
-    return sql.select(table.c.time).where(~withdrawn, *counts).order_by(table.c.time.desc()).limit(1)
+    query = sql.select(table.c.time).where(~withdrawn, *counts).order_by(table.c.time.desc())
+    return query.limit(1).scalar_subquery()
 
 
 def lineage(connection: sql.Connection, number: int) -> list[int]:
@@ -169,5 +156,6 @@ def with_descendants(versions: Iterable[Any], numbers: Collection[int]) -> list[
 
 NEWER = OUTCOMES.alias()
 CORRECTED = sql.exists().where(NEWER.c.application == OUTCOMES.c.application, NEWER.c.id > OUTCOMES.c.id)
-LATEST_APPLICATION = _latest(APPLICATIONS, APPLICATIONS.c.id)
-LATEST_OUTCOME = _latest(OUTCOMES, OUTCOMES.c.application, ~CORRECTED)
+LATEST = sql.select(
+    _latest(APPLICATIONS, APPLICATIONS.c.id), _latest(OUTCOMES, OUTCOMES.c.application, ~CORRECTED)
+)
