@@ -113,8 +113,8 @@ CASES = (
     Case(
         "a person knows the features",
         partial(replicate, False),
-        100,
+        60,
         dict.fromkeys(("difference", "everybody", "rejections"), ("≥", 0.9)),
     ),
-    Case("a person knows the outcomes", partial(replicate, True), 100, {"difference": ("≥", 0.95)}),
+    Case("a person knows the outcomes", partial(replicate, True), 60, {"difference": ("≥", 0.95)}),
 )
