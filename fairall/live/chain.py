@@ -68,7 +68,7 @@ def read(
         if len(rows) != newest(connection, table)[0] + (table is BATCHES):
             raise DamagedError(f"the table {table.name} lacks a row")
         return rows
-    order, rows = {value: k for k, value in enumerate(values)}, []
+    order, rows = {value: k for k, value in enumerate(values)}, list[sql.Row[Any]]()
     for start in range(0, len(values), AT_ONCE):
         rows += _checked(connection, table, _with(table, name), some=values[start : start + AT_ONCE])
     return sorted(rows, key=lambda row: order[getattr(row, name)])
@@ -84,7 +84,7 @@ def last(connection: sql.Connection, table: sql.Table) -> Any:
 @cache
 def _with(table: sql.Table, name: str) -> sql.Select[Any]:
     """Rows with one of `some` values of a column."""
-    some = sql.bindparam("some", expanding=True)
+    some: sql.BindParameter[Any] = sql.bindparam("some", expanding=True)
     return _rows(table).where(table.c[name].in_(some)).order_by(table.c.id)
 
 

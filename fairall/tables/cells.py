@@ -35,7 +35,7 @@ def is_text(column: pd.Series) -> bool:
     return isinstance(column.dtype, pd.CategoricalDtype)
 
 
-def distinct(column: pd.Series) -> tuple[np.ndarray, pd.Index]:
+def distinct(column: pd.Series) -> tuple[np.ndarray, pd.Index | np.ndarray]:
     """Positions (N,) of cells among their distinct values, −1 where missing, and these values (K,).
 
     Raises:
@@ -44,7 +44,7 @@ def distinct(column: pd.Series) -> tuple[np.ndarray, pd.Index]:
     if is_text(column):
         return column.cat.codes.to_numpy(), column.cat.categories
     with suppress(TypeError):
-        codes, values = pd.factorize(column)
+        codes, values = pd.factorize(column.to_numpy() if column.dtype.kind == "O" else column)
         if not any(isinstance(value, bytes | tuple | frozenset | complex) for value in values):
             return codes, values
     raise no_cells(column)
