@@ -40,8 +40,9 @@ TABLES = {
         "Decided by a person",
         ["group", "of", "to", "people", "share", "outcomes", "value", "bounds", "why"],
         "What people decided on those whom the policy had rejected, accepted, or referred; share ×100 of "
-        "these. Value ×100 of such a decision, compared with the opposite one, with a 95 % interval: of "
-        "rejections by others who are alike, and bounds whatever the outcomes would have been.",
+        "these. Value ×100 (with amounts in money, not ×100) of such a decision, compared with the opposite "
+        "one, with a 95 % interval: of rejections by others who are alike, and bounds whatever the outcomes "
+        "would have been.",
     ),
     "versions": (
         "Versions",

@@ -86,12 +86,13 @@ def draw_acceptance(found: dict[str, Any], axes: Axes) -> None:
 
 def draw_value(found: dict[str, Any], axes: Axes) -> None:
     """Differences in value of versions from the policy then on duty, with intervals, by dates."""
+    scale, unit = (1, " (money per person)") if found["money"] else (100, "")
     for one in found["versions"][1:]:
         value, made = one["value"] or NOT_COMPARED, pd.Timestamp(one["until"])
-        low, middle, high = (100 * value[name] for name in ("low", "estimate", "high"))
+        low, middle, high = (scale * value[name] for name in ("low", "estimate", "high"))
         fmt, color = ("x", ORANGE) if one["doubt"] else ("o", BLUE)
         axes.errorbar(made, middle, [[middle - low], [high - middle]], fmt=fmt, color=color)
         axes.annotate(f" {one['version']}", (made, middle))
     axes.axhline(0, color="0.5", lw=0.5)
-    axes.set(ylabel="difference in value")
+    axes.set(ylabel=f"difference in value{unit}")
     date_axis(axes)

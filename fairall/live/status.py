@@ -18,7 +18,6 @@ from fairall.live.record import FORGOTTEN, WITHDRAWN, Record, with_descendants
 from fairall.live.settings import Settings
 from fairall.live.versions import Version
 from fairall.measuring.sequences import LARGEST_GAP, largest_gap
-from fairall.policy import Policy
 from fairall.results.card import described
 from fairall.results.result import bound_of
 from fairall.tables.features import DISCRETE
@@ -109,10 +108,10 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
         "rows": len(rows.links),
         "head": rows.links[-1],
         "lacks": lacks,
-        "groups": _groups(people, until, version.policy),
-        "overrides": overrides(rows, version.policy, until),
+        "groups": _groups(people, until, version),
+        "overrides": overrides(rows, version, until),
         "courses": courses.drop(columns=["s", "accepted"]).to_dict("records"),
-        "money": version.config.amounts is not None,
+        "money": version.money,
         "gap": _gap(by_batch),
     }
     rule = version.process.exploration.rule
@@ -157,7 +156,7 @@ def _purpose(version: Version, settings: Settings) -> dict[str, str]:
     return {name: text.format(**values) for name, text in PURPOSE.items()}
 
 
-def _groups(people: pd.DataFrame, until: int, policy: Policy) -> list[dict[str, Any]]:
+def _groups(people: pd.DataFrame, until: int, version: Version) -> list[dict[str, Any]]:
     """Acceptance of each group, and the value of its accepted people who applied at `until` or earlier.
 
     With now less the horizon, outcomes that came early are left out, which are unlike the others.
@@ -165,10 +164,10 @@ def _groups(people: pd.DataFrame, until: int, policy: Policy) -> list[dict[str, 
     found = []
     for s, own in people.groupby("s"):
         old, decided = own[own["time"] <= until], own.loc[~own["undecided"], "accepted"]
-        value, outcomes = accepted_value(old, policy)["value"], int(old["label"].notna().sum())
+        value, outcomes = accepted_value(old, version)["value"], int(old["label"].notna().sum())
         accepted = share(int(decided.sum()), len(decided)) if len(decided) else None
         shares = {"acceptance": accepted, "outcomes": outcomes, "value": value}
-        found.append({"group": policy.reader.group_name(float(s)), "people": len(own), **shares})
+        found.append({"group": version.policy.reader.group_name(float(s)), "people": len(own), **shares})
     return found
 
 
