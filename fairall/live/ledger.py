@@ -560,6 +560,19 @@ class Ledger(Viewed):
         held = log_of(rows, duty, self.settings, held=True)
         return status(rows, duty, self.settings, lacking(held, self.acceptance(duty, held.rows)))
 
+    def waiting(self) -> pd.DataFrame:
+        """Who is waited for, the longest overdue first, without those who were forgotten or withdrawn.
+
+        Returns:
+            A row for each person: the id, `applied` and `due`, when the outcome is as old as the horizon
+            (missing without one), `overdue`, whole days since then by the latest time in the ledger (missing
+            where it is not), and `waits_for`, the `outcome`, or of somebody who was referred the `decision`.
+        """
+        from fairall.live.status import waiting
+
+        with self.opened.reading() as connection:
+            return waiting(record(connection), self.settings)
+
     def _draw(self, what: str, axes: Axes) -> None:
         """Draw the acceptance of the groups by batch, or the differences in value of versions."""
         from fairall.live import page  # imports matplotlib
