@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -11,7 +10,7 @@ import torch
 
 from fairall.config.compose import checked, compose_config
 from fairall.data.dataset import dataset
-from fairall.models.learner import Learner, Setting
+from fairall.models.learner import Setting
 from fairall.policy import Policy, learner_of
 from tests.conftest import MEANING, succeeded
 from tests.test_policy import crowd
@@ -19,16 +18,14 @@ from tests.test_policy import crowd
 Made = tuple[Path, Policy]
 Policies = Callable[..., Made]
 LOANS = "dataset=csv", *MEANING, "dataset.kinds={rooms: categorical}", "seeds=4"
-OTHER = {"male": "female", "female": "male"}
 
 
-def made(folder: Path, *words: str, method: Callable[[Any, Setting], Learner] | None = None) -> Made:
-    """A policy for people like those of `crowd`, of a class if one is given, and where it is saved."""
+def made(folder: Path, *words: str) -> Made:
+    """An untrained policy for people like those of `crowd`, and where it is saved."""
     crowd().to_csv(folder / "training.csv", index=False)
     config = checked(compose_config(*LOANS, f"dataset.path={folder / 'training.csv'}", *words))
     data = dataset(config.dataset).prepare()
-    setting = Setting.of(data.schema, config)
-    policy = Policy.of(method(config.model, setting) if method else learner_of(config, setting), data)
+    policy = Policy.of(learner_of(config, Setting.of(data.schema, config)), data)
     with torch.no_grad():
         for weights in policy.learner.parameters():
             weights.mul_(1.5)  # to differ between people and seeds

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.conftest import records, refused, succeeded, typed_line
+from tests.conftest import records, succeeded, typed_line
 from tests.decide.conftest import Policies, decided
 from tests.test_docs import CHECKOUT, commands
 from tests.test_policy import crowd
@@ -42,7 +42,7 @@ def test_evaluate_judges_what_decide_decides(
     method: str, column: str, draw: str, policies: Policies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fairall.evaluate.analysis.Analysis.figure", lambda *_: None)
-    granted, folder = np.arange(500) % 3 == 0, str(policies(f"model={method}")[0])
+    granted, folder = np.random.default_rng(0).random(500) < 0.5, policies(f"model={method}")[0]
     people = crowd(500).assign(chance=0.5, past=np.where(granted, "granted", "refused"))
     people["repaid"] = people["repaid"].where(granted, None)
     people.to_csv(tmp_path / "people.csv", index=False)
@@ -53,11 +53,10 @@ def test_evaluate_judges_what_decide_decides(
         json.loads(succeeded("evaluate", *LOG, *policy.split(), cwd=tmp_path).stdout)
         for policy in (f"{folder} {draw}", column)
     )
-    for name in ("value", "fairness"):
-        one, other = ([row | {"policy": ""} for row in records(of, name)] for of in (ours, theirs))
-        assert one == other != []
+    one, other = ([row | {"policy": ""} for row in records(of, "value")] for of in (ours, theirs))
+    assert one == other != []
     (used,) = ours["policies"]
     assert used["acceptance"] == pytest.approx(people[column].mean(), abs=1e-6)
-    assert (used["rule"] == "accept with the probability, drawn with seed 7") == bool(draw)
-    told = refused("evaluate", *LOG, "mine", "--draw", "7", cwd=tmp_path)
-    assert told.startswith("fairall: --draw 7, or draw=7: decisions are drawn of saved policies")
+    assert used["rule"].startswith(
+        "accept with the probability, drawn with seed 7" if draw else "accept from a"
+    )
