@@ -26,20 +26,20 @@ READER = PeopleReader(
 
 
 class Additive(ConstantPolicy):
-    """Score ½ + (0.3·income − 0.2·debt + 0.05·home + 0.1·s) / (e + 1) of seed number e, within [0, 1].
+    """Score ½ + 0.3·income + (−0.2·debt + 0.05·home + 0.1·s) / (e + 1) of seed number e, within [0, 1].
 
     Decisions are drawn with `model=random`, and by the threshold ½ with `model=accept_all`. With c = 0.6 the
     label probability is another one.
     """
 
     estimates_label = True
-    weight = torch.tensor([0.3, -0.2, 0.05])
-    of_group = 0.1
+    weight = torch.tensor([0.3, -0.2, 0.05, 0.1])
 
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """The score, shape (E, B)."""
         size = torch.arange(1.0, 1.0 + len(x)).reshape(-1, 1)
-        return (0.5 + (x @ self.weight + self.of_group * s) / size).clamp(0, 1)
+        of_income, *others = (torch.cat([x, s.unsqueeze(-1)], -1) * self.weight).unbind(-1)
+        return (0.5 + of_income + sum(others) / size).clamp(0, 1)
 
 
 def additive(folder: Path, model: str = "random", *, seeds: int = 3) -> Policy:

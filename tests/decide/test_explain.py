@@ -22,7 +22,6 @@ def test_contributions_of_an_additive_policy(tmp_path: Path) -> None:
     policy = additive(tmp_path, seeds=2)
     others = PEOPLE.assign(income=PEOPLE["income"] / 5, debt=PEOPLE["debt"] % 2)
     made_up = typical(READER, BACKGROUND, np.random.default_rng(0))
-    weight = torch.cat([Additive.weight, torch.tensor([Additive.of_group])])
     own = torch.column_stack(policy.encoded(PEOPLE))[1]
     for given, compared in ((others, torch.column_stack(policy.encoded(others))), (None, made_up)):
         found = explain(policy, PEOPLE, 1, given)
@@ -34,9 +33,10 @@ def test_contributions_of_an_additive_policy(tmp_path: Path) -> None:
         assert found.average == pytest.approx(average, abs=1e-6)
         assert found.average + table["contribution"].sum() == pytest.approx(found.probability, abs=2e-6)
         if given is not None:  # scores between 0 and 1, of two seeds
-            expected = (weight * (own - compared.mean(0))).numpy()
-            np.testing.assert_allclose(table["contribution"], 0.75 * expected, atol=2e-6)
-            np.testing.assert_allclose(table["spread"], np.abs(expected) * 0.5 / np.sqrt(2), atol=2e-6)
+            first = (Additive.weight * (own - compared.mean(0))).numpy()
+            of_seeds = np.stack([first, first / [1, 2, 2, 2]])
+            np.testing.assert_allclose(table["contribution"], of_seeds.mean(0), atol=2e-6)
+            np.testing.assert_allclose(table["spread"], of_seeds.std(0, ddof=1), atol=2e-6)
             np.testing.assert_allclose(table["error"], 0, atol=2e-6)
 
 
