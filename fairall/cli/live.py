@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,20 +116,37 @@ def status(
     return document
 
 
-def promote(ledger: str, version: int, words: Words, trust: Words, **_: Any) -> Plain:
+def override(
+    ledger: str, id: str, decision: str, by: str | None, why: str, words: Words, trust: Words, **_: Any
+) -> Plain:
+    """Record a person's decision."""
+    opened = _ledger(ledger, trust, words)
+    changed = opened.override(id, decision == "accept", by=by or _login(), why=why)
+    return tell({"id": id, "decision": decision, "changed": changed})
+
+
+def promote(ledger: str, version: int, by: str | None, words: Words, trust: Words, **_: Any) -> Plain:
     """Put a version on duty."""
     from fairall.live.register import register
 
     opened = _ledger(ledger, trust, words)
-    changed = opened.promote(version)
+    changed = opened.promote(version, by=by or _login())
     register(opened, words, champion=version)
     return tell({"version": version, "changed": changed})
 
 
-def remove(how: str, ledger: str, id: str, words: Words, trust: Words, **_: Any) -> Plain:
+def remove(how: str, ledger: str, id: str, by: str | None, words: Words, trust: Words, **_: Any) -> Plain:
     """Erase a person (`forget`), or leave an application out of all counts (`withdraw`)."""
-    versions = getattr(_ledger(ledger, trust, words), how)(id)
+    versions = getattr(_ledger(ledger, trust, words), how)(id, by=by or _login())
     return tell({how: id, "versions that have learnt": versions, "note": NOTES[how]})
+
+
+def _login() -> str:
+    """The name of who types; "" where there is none, as in some containers."""
+    try:
+        return getpass.getuser()
+    except (ImportError, KeyError, OSError):
+        return ""
 
 
 def _ledger(ledger: str, trust: Words, words: Words = ()) -> Ledger:

@@ -16,10 +16,10 @@ from typing import Any
 import sqlalchemy as sql
 
 from fairall.live.store import (
-    APPLICATIONS,
     BATCHES,
     CHAIN,
     CHAINED,
+    ERASED,
     GENERATOR,
     LEARNT,
     SUMS,
@@ -166,6 +166,14 @@ def generator(connection: sql.Connection, batch: Any) -> bytes:
     return state
 
 
+def erase(connection: sql.Connection, table: sql.Table, name: str, value: Any) -> None:
+    """Replace what is in the column `ERASED` of rows, by their value of another column, by its hash."""
+    for row in read(connection, table, name, [value]):
+        column = ERASED[table]
+        hashed = {column.name: _salted(row.salt, row._mapping[column]), "salt": None}
+        connection.execute(sql.update(table).where(table.c.id == row.id).values(hashed))
+
+
 def digest(*parts: bytes) -> str:
     """SHA-256 of bytes."""
     return hashlib.sha256(b"".join(parts)).hexdigest()
@@ -180,16 +188,18 @@ def small(table: sql.Table) -> list[sql.Column[Any]]:
 def _link(before: bytes, table: sql.Table, row: Sequence[Any]) -> bytes:
     """The entry of a row, by its values of the columns `small`, after the entry before."""
     values = list(row)
-    if table is APPLICATIONS:
-        salt = values.pop(FEATURES + 1)
+    if table in ERASED:
+        place = [*table.c].index(ERASED[table])
+        salt = values.pop(place + 1)
         if salt is not None:  # else the person was forgotten
-            values[FEATURES] = digest(salt, str(values[FEATURES]).encode())
+            values[place] = _salted(salt, values[place])
     content = json.dumps([table.name, *values], default=bytes.hex).encode()
     return hashlib.sha256(before + content).digest()
 
 
+def _salted(salt: bytes, text: object) -> str:
+    return digest(salt, str(text).encode())
+
+
 def _changed(table: sql.Table, row: Sequence[Any]) -> DamagedError:
     return DamagedError(f"row {row[0]} of the table {table.name} is not as it was written, or missing")
-
-
-FEATURES = list(APPLICATIONS.c).index(APPLICATIONS.c.features)  # and the salt after it

@@ -42,12 +42,14 @@ class Log(NamedTuple):
         names: what these and the `group` are called there.
         rows: `features` and `s` as in the ledger, N rows.
         cost: c.
+        overruled: whom a policy accepted and a person rejected, shape (N,), bool.
     """
 
     frame: pd.DataFrame
     names: dict[str, str]
     rows: pd.DataFrame
     cost: float
+    overruled: np.ndarray | bool = False
 
     def words(self, *, with_times: bool) -> list[str]:
         """KEY=VALUE of `fairall evaluate` that describe `frame`; without times their column is left out."""
@@ -58,11 +60,24 @@ class Log(NamedTuple):
             words.append(override("drop", [self.names["time"]]))
         return [*words, "accepted=1", "positive=1", f"cost={self.cost}"]
 
+    def keywords(self, **roles: str) -> dict[str, Any]:
+        """Keywords of `evaluate` that describe `frame`, without versions, times and persons.
+
+        Args:
+            roles: further columns by their role.
+        """
+        names, roles = self.names, {role: self.names[role] for role in ("decision", "label")} | roles
+        drop = [names[name] for name in NAMES if names[name] not in roles.values()]
+        return {**roles, "sensitive": names["group"], "cost": self.cost, "drop": drop, "accepts_all": True}
+
 
 def log_of(record: Record, policy: Policy, settings: Settings, *, held: bool = False) -> Log:
-    """The ledger as a log of decisions, a row for each person who was not forgotten or withdrawn.
+    """The ledger as a log of decisions of its policies, a row for each person they decided on.
 
-    Outcomes before the horizon are left out: those that come first are unlike the others.
+    Left out are those who were forgotten or withdrawn, who were referred to a person, and outcomes before the
+    horizon: those that come first are unlike the others. What a person decided instead changes whose outcome
+    is known: never that of somebody who was `overruled`, whom a policy accepted and a person rejected; and
+    that of those whom a person accepted is left out, as the policy's propensities do not account for it.
 
     Args:
         record: of the ledger.
@@ -70,19 +85,27 @@ def log_of(record: Record, policy: Policy, settings: Settings, *, held: bool = F
         settings: of the ledger.
         held: only the newest `MOST` people who are held out and applied `settings.horizon` ago or earlier.
     """
-    assert policy.config is not None
-    rows, reader = record.applications[~record.applications["forgotten"]], policy.reader
+    rows = record.applications
+    rows = rows[~rows["forgotten"] & rows["decision"].notna()]
     old = rows["time"] <= record.clock - (settings.horizon or 0)
     if held:
         rows = rows[rows["held"] & old].tail(MOST)
-    rows = rows.assign(label=rows["label"].where(old)).reset_index()
-    raw = reader.sensitive
+    by_policy = rows["decision"] == 1
+    overruled = (by_policy & ~rows["accepted"]).to_numpy()
+    rows = rows.assign(label=rows["label"].where(old & by_policy))
+    return log_of_rows(rows, policy)._replace(overruled=overruled)
+
+
+def log_of_rows(rows: pd.DataFrame, policy: Policy) -> Log:
+    """Rows of `Record.applications`, whose decisions are the column `decision`, as a log."""
+    assert policy.config is not None
+    rows, reader, raw = rows.reset_index(), policy.reader, policy.reader.sensitive
     group = CODED if raw is None else raw.column
     names = {name: PREFIX * (name in {*reader.names, group}) + name for name in NAMES} | {"group": group}
     words = {s: str(s) if raw is None else raw.groups[s][0] for s in rows["s"].unique()}
     log = cells_of(rows["features"].tolist(), reader.names)
     columns = {
-        "decision": rows["accepted"].astype(int),
+        "decision": rows["decision"].astype(int),
         "label": rows["label"].astype(float),
         "propensity": rows["propensity"].astype(float),
         "group": rows["s"].map(words),
@@ -104,6 +127,10 @@ def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number
     ones). A challenger is better if its interval is not below 0, and both gaps are known not to grow by
     more than `gap`: one that cannot be estimated is no reason to trust the challenger.
 
+    Whoever was overruled may have been good or bad, whatever the features: the low end of the interval is
+    with the labels of theirs that are worst for the challenger, the high end with the best ones, the
+    estimate between the two, and gaps may grow by neither.
+
     Args:
         log: of N held-out people.
         first: acceptance probabilities by the policy on duty, shape (N,).
@@ -123,20 +150,27 @@ def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number
         return result | {"why": why}
     if np.abs(second - first).max() == 0:
         return result | {"why": "it decides as the policy on duty on all held-out people"}
+    worst = (second < first).astype(float)
     try:
-        comparison = _comparison(log, first, second)
+        comparisons = [
+            _comparison(log, first, second, np.where(log.overruled, label, np.nan))
+            for label in ([worst, 1 - worst] if np.any(log.overruled) else [worst])
+        ]
     except FairAllError as error:
         return result | {"why": f"the versions cannot be compared ({error})"}
-    value = comparison.value("dr", float(norm.isf(ERROR / (2 * number * (number + 1)))))
-    gaps = {name: comparison.gap(name, "dr") for name in GAPS}
-    if value.why is not None:
-        return result | {"why": f"the difference in value cannot be estimated: {value.why}"}
-    result["value"] = {"estimate": value.estimate, "low": value.low, "high": value.high}
-    result["gaps"] = plain({name: growth.estimate for name, growth in gaps.items()})
-    shown = f"{100 * value.estimate:.1f} [{100 * value.low:.1f}, {100 * value.high:.1f}] per 100 people"
-    if not value.low >= 0:
+    k = float(norm.isf(ERROR / (2 * number * (number + 1))))
+    values = [comparison.value("dr", k) for comparison in comparisons]
+    low, high = values[0], values[-1]
+    gaps = {name: [one.gap(name, "dr") for one in comparisons] for name in GAPS}
+    if why := low.why or high.why:
+        return result | {"why": f"the difference in value cannot be estimated: {why}"}
+    value = {"estimate": (low.estimate + high.estimate) / 2, "low": low.low, "high": high.high}
+    grown = {name: np.max([growth.estimate for growth in of]) for name, of in gaps.items()}
+    result |= {"value": value, "gaps": plain(grown)}
+    shown = "{:.1f} [{:.1f}, {:.1f}] per 100 people".format(*(100 * one for one in value.values()))
+    if not low.low >= 0:
         return result | {"why": f"it may earn less than the policy on duty: {shown}"}
-    for name, growth in gaps.items():
+    for name, growth in ((name, one) for name, of in gaps.items() for one in of):
         if not growth.estimate <= gap:
             grows = f"grows by {100 * growth.estimate:.1f}, and live.gap is {100 * gap:g}"
             why = f"cannot be estimated: {growth.why}" if math.isnan(growth.estimate) else grows
@@ -176,26 +210,18 @@ def lacking(log: Log, duty: np.ndarray) -> str | None:
     )
 
 
-def _comparison(log: Log, first: np.ndarray, second: np.ndarray) -> Comparison:
-    """`evaluate.compare` of acceptance probabilities (N,).
+def _comparison(log: Log, first: np.ndarray, second: np.ndarray, label: np.ndarray) -> Comparison:
+    """`evaluate.compare` of acceptance probabilities (N,), with labels (N,) where they are not NaN.
 
     Raises:
         FairAllError: where the log cannot be used.
     """
     from fairall.evaluate.evaluation import compare  # what decides on people does not need it
 
-    names = log.names
-    return compare(
-        FIRST,
-        SECOND,
-        log.frame.assign(**{FIRST: first, SECOND: second}),
-        **{role: names[role] for role in ("decision", "label", "propensity")},
-        accepts_all=True,
-        sensitive=names["group"],
-        cost=log.cost,
-        drop=[names[name] for name in ("version", "time", "id")],
-        proba="decision",
-    )
+    names, labels = log.names, log.frame[log.names["label"]]
+    columns = {FIRST: first, SECOND: second, names["label"]: labels.where(np.isnan(label), label)}
+    keywords = log.keywords(propensity=names["propensity"])
+    return compare(FIRST, SECOND, log.frame.assign(**columns), **keywords, proba="decision")
 
 
 def unexpected(label: np.ndarray, before: float | None, expected: np.ndarray | None) -> str | None:

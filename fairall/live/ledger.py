@@ -23,6 +23,7 @@ import fairall
 from fairall.config.checks import whole_number
 from fairall.data.people import People
 from fairall.decide.reasons import reasons
+from fairall.decide.refer import Refer
 from fairall.display.viewed import Viewed
 from fairall.errors import FairAllError
 from fairall.live import chain, versions
@@ -51,6 +52,7 @@ from fairall.live.store import (
     GENERATOR,
     LEARNT,
     OUTCOMES,
+    OVERRIDES,
     REMOVED,
     SUMS,
     VERSIONS,
@@ -174,6 +176,7 @@ class Ledger(Viewed):
         capacity: int | float | None = None,
         most_reasons: int | None = None,
         wording: Mapping[str, str] = MappingProxyType({}),
+        refer: Refer | None = None,
         skip: bool = False,
         confirm_times: bool = False,
     ) -> pd.DataFrame:
@@ -190,12 +193,16 @@ class Ledger(Viewed):
                 1 (1 is one place, 1.0 everybody), by lot among those whom the policy accepts; None: no limit.
             most_reasons: as of `decide.reasons`, of the version that decided; None for none.
             wording: likewise.
+            refer: which of the new people are left to a person, who decides with `override`; they take no
+                place. None: nobody.
             skip: whether to leave out rows that cannot be decided on, instead of refusing the table.
             confirm_times: whether times may be more than 31 days after all others.
 
         Returns:
-            A row for each who is not left out, with the index of `people`: the id, `decision` (1 or 0),
-            `propensity` with which it was positive, `version` that decided, and `new`, whether it did so now.
+            A row for each who is not left out, with the index of `people`: the id, `decision` (1 or 0) that
+            stands, `propensity` with which it was positive, `version` that was on duty, `new`, whether it was
+            now, and `referred`. The propensity of a person's decision is missing, and so are both where
+            nobody has decided yet.
             `attrs["notes"]` has doubts about values, a sentence each, and `attrs["left_out"]` the reasons by
             the position of a row from 0.
 
@@ -220,10 +227,16 @@ class Ledger(Viewed):
                     left = left.drop(index=rows)
             new = known["id"].isna().to_numpy()
             found = known[["accepted", "propensity", "version"]].to_numpy(dtype=float)
+            found[known["undecided"].eq(True), 0] = np.nan
+            found[known["override"].notna(), 1] = np.nan
+            referred = known["decision"].isna().to_numpy(copy=True)
             if new.any():
-                found[new] = self._decide(connection, version, batch, given, np.flatnonzero(new), capacity)
-            numbers = {"decision": found[:, 0].astype(int), "propensity": found[:, 1]}
-            numbers |= {"version": found[:, 2].astype(int), "new": new}
+                rows = np.flatnonzero(new)
+                found[new] = self._decide(connection, version, batch, given, rows, capacity, refer)
+                referred[new] = np.isnan(found[new, 0])
+            decision = pd.array(found[:, 0], dtype="Int64")
+            numbers = {"decision": decision, "propensity": found[:, 1], "version": found[:, 2].astype(int)}
+            numbers |= {"new": new, "referred": referred}
             decided = pd.DataFrame({settings.id: given.ids} | numbers, index=people.index[left.index])
             if most_reasons is not None:
                 decided["reasons"] = self._reasons(connection, decided, most_reasons, wording)
@@ -238,11 +251,12 @@ class Ledger(Viewed):
         given: Applicants,
         rows: np.ndarray,
         capacity: int | float | None,
+        refer: Refer | None,
     ) -> np.ndarray:
         """Decide on the people at `rows` (N,), and insert them as a batch after the last one, `batch`.
 
         Returns:
-            Decision, propensity and version, shape (N, 3).
+            Decision, propensity and version, shape (N, 3); the first two are NaN of those who are referred.
         """
         settings, process, seeds, n = self.settings, version.process, version.policy.seeds, len(rows)
         if n > MOST_AT_ONCE:
@@ -252,7 +266,11 @@ class Ledger(Viewed):
         wanted = process.decide(People(x, s, torch.zeros_like(s)))
         assert wanted.uniform is not None
         uniform, propensity = wanted.uniform[0], self._combined(version, wanted.propensity.detach())
+        referred = np.zeros(n, dtype=bool)
+        if refer is not None:
+            referred = refer.people(version.policy, x[0], s[0], propensity.double().numpy())
         propensity = propensity + (1.0 - propensity) * settings.explore
+        propensity[referred] = 0.0
         accepted, places = uniform < propensity, None
         number = batch.id + 1
         if capacity is not None:
@@ -268,21 +286,23 @@ class Ledger(Viewed):
         process.taken.add(accepted.expand(len(seeds), n))
         self._append_batch(connection, version, timed=int(given.timed), places=places)
         ids = [given.ids[row] for row in rows]
+        decided = torch.stack([accepted.double(), propensity.double()], dim=1).numpy()
+        decided[referred] = np.nan
         columns = {
             "person": ids,
             "time": given.time[rows].tolist(),
             "features": [given.features[row] for row in rows],
             "salt": [secrets.token_bytes(16) for _ in ids],
             "s": given.s[rows].int().tolist(),
-            "propensity": propensity.double().tolist(),
+            "propensity": [None if math.isnan(p) else p for p in decided[:, 1].tolist()],
             "uniform": uniform.double().tolist(),
-            "accepted": accepted.int().tolist(),
+            "accepted": [None if math.isnan(a) else int(a) for a in decided[:, 0].tolist()],
             "held": [int(_drawn(f"{seeds[0]} held out {person}") < settings.held_out) for person in ids],
         }
         of_all = {"batch": number, "version": version.number}
         people = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
         chain.append(connection, APPLICATIONS, [of_all | row for row in people])
-        return np.stack([accepted.numpy(), propensity.double().numpy(), np.full(n, version.number)], axis=1)
+        return np.column_stack([decided, np.full(n, version.number)])
 
     def _append_batch(
         self,
@@ -322,9 +342,10 @@ class Ledger(Viewed):
     def _reasons(
         self, connection: sql.Connection, decided: pd.DataFrame, most: int, wording: Mapping[str, str]
     ) -> np.ndarray:
-        """`decide.reasons` of the rejected people, shape (N,); "" for the others."""
+        """`decide.reasons` of those whom a policy rejected, shape (N,); "" for the others."""
         texts = pd.Series("", index=decided[self.settings.id])
-        rejected = self._applications(connection, texts.index[decided["decision"] == 0].tolist())
+        by_policy = decided["decision"].eq(0).fillna(False) & decided["propensity"].notna()
+        rejected = self._applications(connection, texts.index[by_policy].tolist())
         for number, rows in rejected.groupby("version"):
             version = self.version(connection, int(number))
             crowded = rows["uniform"].to_numpy() < self.acceptance(version, rows)
@@ -400,6 +421,8 @@ class Ledger(Viewed):
             timed = settings.time in table
             by_default = clock(connection) if chain.last(connection, BATCHES).timed else _now()
             label, times = tables.outcomes(table, settings, by_default)
+            waits = "waits for the decision of a person: fairall live override"
+            refuse(table[column], known["undecided"].to_numpy(dtype=bool), waits)
             refused = ~known["accepted"].to_numpy(dtype=bool)
             refuse(table[column], refused, "was rejected: an outcome needs an acceptance")
             # A time at midnight may be all that is known of the day.
@@ -534,10 +557,49 @@ class Ledger(Viewed):
 
         (page.draw_value if what == "value" else page.draw_acceptance)(self.status(), axes)
 
-    def promote(self, version: int) -> bool:
+    def override(self, person: str, accepted: bool, *, by: str, why: str) -> bool:
+        """Record that a person decides on somebody, instead of the policy or after it.
+
+        The last decision stands; the policy's own and its propensity stay beside it. Versions learn from the
+        outcome of whoever was accepted, without a propensity.
+
+        Args:
+            person: id.
+            accepted: the decision.
+            by: who decided.
+            why: the reason; it is erased where the person is forgotten.
+
+        Returns:
+            Whether anything has changed.
+
+        Raises:
+            FairAllError: where the person is not there, the outcome is known already, or a name or reason is
+                lacking.
+        """
+        if not by.strip() or not why.strip():
+            raise FairAllError("say who has decided, and why: --by NAME --why TEXT (by= and why=)")
+        with self.opened.writing() as connection:
+            known = self._known(connection, person)
+            number = known["id"].item()
+            for how in (FORGOTTEN, WITHDRAWN):
+                if known[how].item():
+                    raise FairAllError(f"{person}: was {how}; nothing is decided any more")
+            if chain.read(connection, OUTCOMES, "application", [number]):
+                raise FairAllError(f"{person}: the outcome is known; a decision is taken before it")
+            if not known["undecided"].item() and known["accepted"].item() == accepted:
+                return False
+            row = {"application": number, "accepted": int(accepted), "by": by, "why": why, "at": _now()}
+            chain.append(connection, OVERRIDES, [row | {"salt": secrets.token_bytes(16)}])
+        return True
+
+    def promote(self, version: int, *, by: str = "") -> bool:
         """Put a version on duty, or back on duty; return whether anything has changed.
 
         Learning goes on from it: of versions made since the last promotion nothing is kept.
+
+        Args:
+            version: its number.
+            by: who does it, for the record; likewise in `withdraw` and `forget`.
 
         Raises:
             FairAllError: where there is no such version.
@@ -547,10 +609,10 @@ class Ledger(Viewed):
             lineage(connection, version)
             if chain.last(connection, DUTY).version == version == self._learns_from(connection)[0]:
                 return False
-            self._promote(connection, version, "by hand")
+            self._promote(connection, version, "by hand", by)
         return True
 
-    def withdraw(self, person: str) -> list[int]:
+    def withdraw(self, person: str, *, by: str = "") -> list[int]:
         """Leave out an application that was entered by mistake, for instance with a wrong time.
 
         Its rows stay, but nothing counts them any more: neither the latest time, nor learning, comparisons of
@@ -564,14 +626,15 @@ class Ledger(Viewed):
             FairAllError: where the person is not there, or the application was withdrawn already.
         """
         with self.opened.writing() as connection:
-            return self._remove(connection, person, WITHDRAWN)[1]
+            return self._remove(connection, person, WITHDRAWN, by)[1]
 
-    def forget(self, person: str) -> list[int]:
+    def forget(self, person: str, *, by: str = "") -> list[int]:
         """Erase the features of a person from the ledger and from the memory of all versions.
 
-        The id, the decision, the group and the outcome stay, so that counts do. What a version has learnt
-        stays in its weights, in those of trees as a bound that is a value of the person; a version that has
-        learnt from the person cannot be made again.
+        With them go the reasons of decisions that people took on the person. The id, the decision, the group
+        and the outcome stay, so that counts do. What a version has learnt stays in its weights, in those of
+        trees as a bound that is a value of the person; a version that has learnt from the person cannot be
+        made again.
 
         Returns:
             The versions that have learnt from the person or were made from such, which may hold values.
@@ -581,11 +644,10 @@ class Ledger(Viewed):
         """
         with self.opened.writing() as connection:
             duty = self._on_duty(connection)  # which may remember the person
-            known, learnt = self._remove(connection, person, FORGOTTEN)
-            x = duty.encoded(known)[0][0]
-            hashed = chain.digest(known["salt"].item(), known["features"].item().encode())
-            own = sql.update(APPLICATIONS).where(APPLICATIONS.c.id == known["id"].item())
-            connection.execute(own.values(features=hashed, salt=None))
+            known, learnt = self._remove(connection, person, FORGOTTEN, by)
+            x, number = duty.encoded(known)[0][0], known["id"].item()
+            for table, name in ((APPLICATIONS, "id"), (OVERRIDES, "application")):
+                chain.erase(connection, table, name, number)
             for version in connection.scalars(sql.select(VERSIONS.c.id)).all() if learnt else []:
                 columns = chain.large(connection, version)
                 state = unpacked(columns["state"])
@@ -614,8 +676,8 @@ class Ledger(Viewed):
         parent = version.id if version.entry > duty.entry else duty.version
         return parent, version.id, *newest(connection, REMOVED)
 
-    def _promote(self, connection: sql.Connection, version: int, why: str) -> None:
-        chain.append(connection, DUTY, [{"version": version, "at": _now(), "why": why}])
+    def _promote(self, connection: sql.Connection, version: int, why: str, by: str = "") -> None:
+        chain.append(connection, DUTY, [{"version": version, "at": _now(), "why": why, "by": by}])
 
     def _applications(self, connection: sql.Connection, ids: Sequence[str]) -> pd.DataFrame:
         """Rows of `record.applications` of N ids, which are the index, missing where nothing is known.
@@ -625,7 +687,16 @@ class Ledger(Viewed):
         known = applications(connection, "person", ids).set_index("person").reindex(ids)
         return known.assign(gone=known[FORGOTTEN].eq(True) | known[WITHDRAWN].eq(True))
 
-    def _remove(self, connection: sql.Connection, person: str, how: str) -> tuple[pd.DataFrame, list[int]]:
+    def _known(self, connection: sql.Connection, person: str) -> pd.DataFrame:
+        """The row of `record.applications` of a person; raises FairAllError where the id is not there."""
+        known = applications(connection, "person", identifiers(pd.Series([person])).tolist())
+        if known.empty:
+            raise FairAllError(f"{person}: has not been decided on; nothing is known")
+        return known
+
+    def _remove(
+        self, connection: sql.Connection, person: str, how: str, by: str
+    ) -> tuple[pd.DataFrame, list[int]]:
         """Record that an application was withdrawn, or a person forgotten.
 
         Returns:
@@ -635,13 +706,12 @@ class Ledger(Viewed):
         Raises:
             FairAllError: where the id is not there, or that was done already.
         """
-        known = applications(connection, "person", identifiers(pd.Series([person])).tolist())
-        if known.empty:
-            raise FairAllError(f"{person}: has not been decided on; nothing is known")
+        known = self._known(connection, person)
         if known[how].item():
             raise FairAllError(f"{person}: was {how} already")
         number = known["id"].item()
-        chain.append(connection, REMOVED, [{"application": number, "how": how, "at": _now()}])
+        row = {"application": number, "how": how, "by": by, "at": _now()}
+        chain.append(connection, REMOVED, [row])
         learnt = connection.scalars(sql.select(LEARNT.c.version).where(LEARNT.c.application == number))
         return known, with_descendants(chain.read(connection, VERSIONS), learnt.all())
 

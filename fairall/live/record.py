@@ -10,7 +10,17 @@ import sqlalchemy as sql
 
 from fairall.errors import FairAllError
 from fairall.live import chain
-from fairall.live.store import APPLICATIONS, DUTY, LEARNT, OUTCOMES, REMOVED, VERSIONS, DamagedError
+from fairall.live.store import (
+    APPLICATIONS,
+    DUTY,
+    ERASED,
+    LEARNT,
+    OUTCOMES,
+    OVERRIDES,
+    REMOVED,
+    VERSIONS,
+    DamagedError,
+)
 
 FORGOTTEN, WITHDRAWN = "forgotten", "withdrawn"
 
@@ -19,9 +29,10 @@ class Record(NamedTuple):
     """All rows of a ledger, checked.
 
     Attributes:
-        applications: those that were not withdrawn, by id: columns as of `people`, and `outcome`, the id of
-            the one that counts, with its `label`; missing where there is none.
+        applications: those that were not withdrawn, by id: columns as of the function, and `outcome`, the id
+            of the one that counts, with its `label`; missing where there is none.
         outcomes: of these, corrected ones too.
+        overrides: decisions of people on these, later replaced ones too.
         removed: applications of people who were forgotten, and those that were withdrawn.
         versions: without weights and state.
         learnt: whom each has learnt from that its parent had not.
@@ -32,6 +43,7 @@ class Record(NamedTuple):
 
     applications: pd.DataFrame
     outcomes: pd.DataFrame
+    overrides: pd.DataFrame
     removed: pd.DataFrame
     versions: pd.DataFrame
     learnt: pd.DataFrame
@@ -43,42 +55,64 @@ class Record(NamedTuple):
 def record(connection: sql.Connection) -> Record:
     """Read all rows of a ledger; raises DamagedError as `chain.verify`."""
     rows, links = chain.verify(connection)
-    people = _applications(rows["applications"], rows["removed"]).set_index("id")
-    people = people.astype(dict.fromkeys(["accepted", "held", FORGOTTEN, WITHDRAWN], bool))
+    people = _applications(rows["applications"], rows["removed"], rows["overrides"]).set_index("id")
+    people = people.astype(dict.fromkeys(["accepted", "undecided", "held", FORGOTTEN, WITHDRAWN], bool))
     frames = {}
-    for table in (OUTCOMES, REMOVED, VERSIONS, LEARNT, DUTY):
+    for table in (OUTCOMES, OVERRIDES, REMOVED, VERSIONS, LEARNT, DUTY):
         names = [column.name for column in chain.small(table)]
         frames[table.name] = pd.DataFrame([row[: len(names)] for row in rows[table.name]], columns=names)
     latest = frames["outcomes"].drop_duplicates("application", keep="last").set_index("application")
     people = people.join(latest[["id", "label"]].rename(columns={"id": "outcome"}))
     people = people[~people[WITHDRAWN]]
-    outcomes = frames.pop("outcomes")
-    outcomes = outcomes[outcomes["application"].isin(people.index)]
-    return Record(people, outcomes, **frames, clock=clock(connection), links=links)
+    for name in ("outcomes", "overrides"):
+        frames[name] = frames[name][frames[name]["application"].isin(people.index)]
+    return Record(people, **frames, clock=clock(connection), links=links)
 
 
-def applications(connection: sql.Connection, name: str, values: Sequence[Any]) -> pd.DataFrame:
+def applications(
+    connection: sql.Connection, name: str, values: Sequence[Any], overrides: Sequence[int] | None = None
+) -> pd.DataFrame:
     """Applications by the values of a column.
 
-    Columns are those of `APPLICATIONS`, without features of people who were forgotten; `forgotten` and
-    `withdrawn` say which were.
+    Args:
+        connection: in a transaction.
+        name: of a column.
+        values: of this column.
+        overrides: ids of the decisions of people that count; by default the last one of each application.
+
+    Returns:
+        The columns of `APPLICATIONS`, without features of people who were forgotten, and with `accepted` as
+        it stands: as a person decided, else as the policy did. Besides `decision`, the policy's own, missing
+        where the person was referred; `override`, the id of a decision of a person that differs from it;
+        `undecided`, whether nobody has decided; `forgotten` and `withdrawn`.
     """
     rows = chain.read(connection, APPLICATIONS, name, values)
-    return _applications(rows, chain.read(connection, REMOVED, "application", [row.id for row in rows]))
+    ids = [row.id for row in rows]
+    by, wanted = ("application", ids) if overrides is None else ("id", overrides)
+    decided = chain.read(connection, OVERRIDES, by, wanted)
+    return _applications(rows, chain.read(connection, REMOVED, "application", ids), decided)
 
 
-def _applications(rows: Sequence[Any], removed: Sequence[Any]) -> pd.DataFrame:
-    """Applications, and which of them were removed."""
+def _applications(rows: Sequence[Any], removed: Sequence[Any], overrides: Sequence[Any]) -> pd.DataFrame:
+    """As `applications`, of rows of three tables."""
     hows = {(row.application, row.how) for row in removed}
-    flags = [[(row.id, how) in hows for how in (FORGOTTEN, WITHDRAWN)] for row in rows]
-    if any((row.salt is None) != forgotten for row, (forgotten, _) in zip(rows, flags, strict=True)):
-        raise DamagedError("features are missing, or are there of somebody who was forgotten")
+    last, cells = {row.application: row for row in overrides}, []
     names = [column.name for column in chain.small(APPLICATIONS)]
-    cells = [[*row[: len(names)], *removed] for row, removed in zip(rows, flags, strict=True)]
-    people = pd.DataFrame(cells, columns=[*names, FORGOTTEN, WITHDRAWN])
-    if hows:
-        people.loc[people[FORGOTTEN], "features"] = None
-    return people
+    accepted, features = names.index("accepted"), names.index("features")
+    for row in rows:
+        gone, override = [(row.id, how) in hows for how in (FORGOTTEN, WITHDRAWN)], last.get(row.id)
+        for one, table in ((row, APPLICATIONS), (override, OVERRIDES)):
+            if one is not None and (one.salt is None) != gone[0]:
+                told = ERASED[table].name
+                raise DamagedError(f"{told} is missing, or is there of somebody who was forgotten")
+        if override is not None and override.accepted == row.accepted:
+            override = None
+        stands = row.accepted if override is None else override.accepted
+        own = list(row[: len(names)])
+        own[accepted], own[features] = int(stands or 0), None if gone[0] else row.features
+        cells.append([*own, *gone, row.accepted, override and override.id, stands is None])
+    people = pd.DataFrame(cells, columns=[*names, FORGOTTEN, WITHDRAWN, "decision", "override", "undecided"])
+    return people.astype({"decision": float, "propensity": float, "override": float})
 
 
 def latest_application(connection: sql.Connection) -> int:

@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binomtest
 
 from fairall.config.schema import ExplorationRule
 from fairall.data.drift import DRIFTED, drift_by_column
 from fairall.display.format import interval, number
+from fairall.live.overrides import accepted_value, overrides, share
 from fairall.live.people import cells_of, told
 from fairall.live.record import FORGOTTEN, WITHDRAWN, Record, with_descendants
 from fairall.live.settings import Settings
 from fairall.live.versions import Version
 from fairall.measuring.sequences import LARGEST_GAP, largest_gap
+from fairall.policy import Policy
 from fairall.tables.features import DISCRETE
 from fairall.tables.people import PeopleReader
 
@@ -38,12 +39,13 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
     Returns:
         `duty`, `duties`, who was on duty since when and why, `versions`, with `doubt`, why the outcomes of
         one are doubtful or it was not compared, `lacks`, `people`, `accepted`, `withdrawn`, who count nowhere
-        else, `outcomes`, `corrected`, `waiting`, `overdue` (None without a horizon), `until`, `groups` with
-        acceptance and value and their 95 % intervals, `courses`, the same acceptance of each batch with the
-        `date` of its last application and the `version` that decided, `gap` between acceptance rates as
-        a confidence sequence, `drift`, features that differ between the first people and the last, `rows`
-        and `head`, the number of rows in the chain of hashes and the last hash (`live.chain`), and `alarms`,
-        a sentence each.
+        else, `referred` to a person, of whom nobody has decided on the `undecided`, `overrides`
+        (`live.overrides`), `outcomes`, `corrected`, `waiting`, `overdue` (None without a horizon), `until`,
+        `groups` with acceptance and value and their 95 % intervals, `courses`, the same acceptance of each
+        batch with the `date` of its last application and the `version` that decided, `gap` between acceptance
+        rates as a confidence sequence, `drift`, features that differ between the first people and the last,
+        `rows` and `head`, the number of rows in the chain of hashes and the last hash (`live.chain`), and
+        `alarms`, a sentence each.
     """
     people, reader = rows.applications, version.policy.reader
     until = rows.clock - (settings.horizon or 0)
@@ -55,7 +57,7 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
     courses = by_batch.assign(
         date=by_batch["date"].map(told),
         group=by_batch["s"].map(lambda s: reader.group_name(float(s))),
-        acceptance=list(map(_share, by_batch["accepted"], by_batch["people"])),
+        acceptance=list(map(share, by_batch["accepted"], by_batch["people"])),
     )
     found: dict[str, Any] = {
         "duty": version.number,
@@ -76,7 +78,10 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
         "rows": len(rows.links),
         "head": rows.links[-1],
         "lacks": lacks,
-        "groups": _groups(people, until, reader, version.config.cost.value),
+        "groups": _groups(people, until, version.policy),
+        "referred": int(people["decision"].isna().sum()),
+        "undecided": int(people["undecided"].sum()),
+        "overrides": overrides(rows, version.policy, until),
         "courses": courses.drop(columns=["s", "accepted"]).to_dict("records"),
         "gap": _gap(by_batch),
     }
@@ -85,24 +90,19 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
     return found
 
 
-def _groups(people: pd.DataFrame, until: int, reader: PeopleReader, cost: float) -> list[dict[str, Any]]:
+def _groups(people: pd.DataFrame, until: int, policy: Policy) -> list[dict[str, Any]]:
     """Acceptance of each group, and the value of its accepted people who applied at `until` or earlier.
 
     With now less the horizon, outcomes that came early are left out, which are unlike the others.
     """
     found = []
     for s, own in people.groupby("s"):
-        labels = own.loc[own["time"] <= until, "label"].dropna()
-        value = [one - cost for one in _share(int(labels.sum()), len(labels))] if len(labels) else None
-        shares = {"acceptance": _share(int(own["accepted"].sum()), len(own)), "outcomes": len(labels)}
-        found.append({"group": reader.group_name(float(s)), "people": len(own), **shares, "value": value})
+        old = own[own["time"] <= until]
+        value, outcomes = accepted_value(old, policy)["value"], int(old["label"].notna().sum())
+        shares = {"acceptance": share(int(own["accepted"].sum()), len(own)), "outcomes": outcomes}
+        name = policy.reader.group_name(float(s))
+        found.append({"group": name, "people": len(own), **shares, "value": value})
     return found
-
-
-def _share(k: int, n: int) -> list[float]:
-    """A share of n people, and the ends of its 95 % interval (Wilson 1927)."""
-    ends = binomtest(k, n).proportion_ci(method="wilson")
-    return [k / n, float(ends.low), float(ends.high)]
 
 
 def _versions(rows: Record) -> list[dict[str, Any]]:

@@ -146,15 +146,14 @@ class Version:
     def update(self, people: pd.DataFrame) -> Decided:
         """People as a learner gets them, the same for all seeds; the propensity of a forgotten one is NaN.
 
+        That of a person's decision is not known: it counts as certain, 1 or 0.
+
         Args:
             people: B of them, as of `record.applications`, with `label`.
         """
         x, s = self.encoded(people)
-        columns = (
-            people["propensity"].mask(people["forgotten"]),
-            people["accepted"],
-            people["label"].fillna(0),
-        )
+        propensity = people["propensity"].mask(people["override"].notna(), people["accepted"])
+        columns = propensity.mask(people["forgotten"]), people["accepted"], people["label"].fillna(0)
         propensity, accepted, label = (float32(column.to_numpy(dtype=float)) for column in columns)
         each, n_seeds = (x, s, propensity, accepted > 0, label), len(self.policy.seeds)
         return Decided(*(one.expand(n_seeds, *one.shape).contiguous() for one in each))
@@ -279,7 +278,8 @@ def read(
 def _updates(connection: sql.Connection, version: Version, numbers: Sequence[int]) -> list[Decided]:
     """The updates by which versions were made, with the outcomes that each of them knew."""
     learnt = chain.learnt(connection, numbers)
-    people = applications(connection, "id", [row.application for row in learnt]).set_index("id")
+    decided = [row.override for row in learnt if row.override is not None]
+    people = applications(connection, "id", [row.application for row in learnt], decided).set_index("id")
     known = [row.outcome for row in learnt if row.outcome is not None]
     labels = {row.id: row.label for row in chain.read(connection, OUTCOMES, "id", known)}
     people = people.loc[[row.application for row in learnt]]
