@@ -28,9 +28,9 @@ STARTED += ["schedule.warm_up_epochs=2", "live.explore=0.3", "live.held_out=0.1"
 METHODS = ["fairlog", "ensemble", "explore_exploit", "stacked"]  # which remember different things
 PAST, A_TABLE = 200, 50  # people from whom a ledger starts, and of a table
 FIRST = ["decide", "outcomes", "learn"]
-VERBS = "decide outcomes decide outcomes learn promote withdraw forget status".split()
+VERBS = "decide override outcomes decide override outcomes learn promote withdraw forget status".split()
 OPTIONS = ["", "--capacity 20", "--reasons 2", "--skip"]
-OF_CHANCE = ["at", "hash", "salt", "features"]  # columns that depend on the clock or on chance
+OF_CHANCE = ["at", "hash", "salt", "features", "why"]  # columns that depend on the clock or on chance
 
 
 def day(place: str, folder: Path, chance: random.Random) -> Iterator[list[str]]:
@@ -49,7 +49,7 @@ def day(place: str, folder: Path, chance: random.Random) -> Iterator[list[str]]:
     people = people.drop(columns=["granted", "repaid", "propensity"]).rename_axis("id").reset_index()
     people["time"] = pd.Timestamp("2025-01-01") + pd.to_timedelta(people["id"] // A_TABLE, unit="D")
     yield ["live", "start", place, *STARTED, f"model={chance.choice(METHODS)}"]
-    decision = pd.Series(dtype=int)
+    decision, told = pd.Series(dtype=float), set[int]()
     for verb in [*FIRST, *chance.sample(VERBS, len(VERBS))]:
         words: list[str] = []
         if verb == "decide":
@@ -62,11 +62,15 @@ def day(place: str, folder: Path, chance: random.Random) -> Iterator[list[str]]:
             some = chance.sample([*accepted], 2 * len(accepted) // 3)
             labels = chance.choices(["good", "bad"], [2, 1], k=len(some))
             pd.DataFrame({"id": some, "repaid": labels}).to_csv(folder / "outcomes.csv", index=False)
-            words = ["outcomes.csv"]
+            words, told = ["outcomes.csv"], told.union(some)
         elif verb == "promote":
             words = [chance.choice("12")]
         elif verb in ("forget", "withdraw"):
             words = [str(chance.choice([*decision.index]))]
+        elif verb == "override":
+            someone = chance.choice([person for person in decision.index if person not in told])
+            decision[someone] = chance.randint(0, 1)
+            words = [str(someone), ["reject", "accept"][int(decision[someone])], "--why", "a guarantor"]
         yield ["live", verb, place, *words]
         if verb == "decide":
             decided = pd.read_csv(folder / "decided.csv").set_index("id")["decision"]
@@ -74,7 +78,7 @@ def day(place: str, folder: Path, chance: random.Random) -> Iterator[list[str]]:
 
 
 def killed_day(
-    places: Sequence[str], folder: Path, chance: random.Random, *, each_write: bool = False
+    places: Sequence[str], folder: Path, chance: random.Random, *, step: int | None = None
 ) -> Iterator[str]:
     """Type the same day on two ledgers, and kill the commands on the second.
 
@@ -82,8 +86,8 @@ def killed_day(
         places: of the ledgers, URLs or names of files.
         folder: an empty one.
         chance: chooses the day and the moments.
-        each_write: whether a command is killed before each of its writes in turn; else once, at a random
-            moment.
+        step: distance of the writes before which a command is killed, one after the other; None: it is killed
+            once, at a random moment.
 
     Yields:
         The verb of each kill.
@@ -104,9 +108,9 @@ def killed_day(
         before, began = content(other), time.monotonic()
         code = typed(*expected, cwd=calm).returncode
         took, after, there = time.monotonic() - began, content(own), before
-        for number in itertools.count(1):
-            moment = None if each_write or number > 1 else chance.uniform(0.0, took)
-            child = forked(partial(typed, *words, cwd=hunted), number * each_write)
+        for number in itertools.count():
+            moment = None if step or number else chance.uniform(0.0, took)
+            child = forked(partial(typed, *words, cwd=hunted), 1 + number * step if step else 0)
             if (found := ended(child, moment)) != KILLED:
                 break
             yield words[1]
