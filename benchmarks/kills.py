@@ -180,5 +180,6 @@ def content(place: str | Path) -> dict[str, str]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """The content of tables, and the names of other files."""
-    return {path.name: path.read_bytes() if path.suffix == ".csv" else b"" for path in folder.iterdir()}
+    """The content of the tables in a folder, and the names of other files but ledgers."""
+    names = (path for path in folder.iterdir() if path.suffix != ".db")
+    return {path.name: path.read_bytes() if path.suffix == ".csv" else b"" for path in names}
