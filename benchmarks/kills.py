@@ -29,7 +29,7 @@ METHODS = ["fairlog", "ensemble", "explore_exploit", "stacked"]  # which remembe
 PAST, A_TABLE = 200, 50  # people from whom a ledger starts, and of a table
 FIRST = ["decide", "outcomes", "learn"]
 VERBS = "decide override outcomes decide override outcomes learn promote withdraw forget status".split()
-OPTIONS = ["", "--capacity 20", "--reasons 2", "--skip"]
+OPTIONS = ["", "--capacity 20", "--refer 5", "--reasons 2"]
 OF_CHANCE = ["at", "hash", "salt", "features", "why"]  # columns that depend on the clock or on chance
 
 
