@@ -61,7 +61,7 @@ from fairall.live.store import (
 )
 from fairall.live.versions import Version
 from fairall.runtime.randomness import SeedStreams
-from fairall.runtime.reading import why_no_file
+from fairall.storage.stored import why_no_file
 from fairall.tables.cells import RowsError, identifiers, refuse
 from fairall.worlds.capacity import lottery, n_places
 
