@@ -29,7 +29,7 @@ from fairall.live import chain
 from fairall.live.people import cells_of
 from fairall.live.record import applications, lineage
 from fairall.live.state import fill_in, leave_out, packed, remembering, replayed, unpacked
-from fairall.live.store import OUTCOMES
+from fairall.live.store import APPLICATIONS, OUTCOMES
 from fairall.models.learner import Learner
 from fairall.online.process import Process
 from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy, schema_of
@@ -279,10 +279,10 @@ def _updates(connection: sql.Connection, version: Version, numbers: Sequence[int
     """The updates by which versions were made, with the outcomes that each of them knew."""
     learnt = chain.learnt(connection, numbers)
     decided = [row.override for row in learnt if row.override is not None]
-    people = applications(connection, "id", [row.application for row in learnt], decided).set_index("id")
+    rows = chain.read(connection, APPLICATIONS, "id", [row.application for row in learnt])
+    people = applications(connection, rows, decided)
     known = [row.outcome for row in learnt if row.outcome is not None]
     labels = {row.id: row.label for row in chain.read(connection, OUTCOMES, "id", known)}
-    people = people.loc[[row.application for row in learnt]]
     people["label"] = [labels.get(row.outcome) for row in learnt]
     parts = [np.array([getattr(row, name) for row in learnt]) for name in ("version", "part")]
     return [version.update(part) for _, part in people.groupby(parts)]
