@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import getpass
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairall.cli.verbs import Words, places, tell
+from fairall.errors import FairAllError
 from fairall.storage.stored import Plain
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from fairall.live.ledger import Ledger
 
 NOTES = {
@@ -29,32 +33,45 @@ def start(ledger: str, names: Words, words: Words, trust: Words, **_: Any) -> Pl
 
 def decide(
     ledger: str,
-    people: str,
-    out: Path,
+    names: Words,
+    out: Path | None,
     words: Words,
     trust: Words,
+    person: str | None,
     wording: str | None,
+    refer: dict[str, Any] | None,
     typed: str,
     **options: Any,
 ) -> Plain:
-    """Decide on the people of a table, and record it."""
+    """Decide on the people of a table, or on one person, and record it."""
     from fairall.decide.deciding import PREFIX, people_file, require_place
     from fairall.decide.reasons import read_wording
+    from fairall.decide.refer import Refer
     from fairall.decide.writing import write_rows
     from fairall.live.ledger import GONE
     from fairall.measuring.decisions import free_names
     from fairall.storage.files import unnamed
 
-    table, left_out = people_file(Path(people), words), out.with_name(f"{out.stem}_left_out.csv")
+    options["wording"] = read_wording(wording)
+    if refer is not None:
+        options["refer"] = Refer(**refer)
+    if person is not None and not names and out is None:
+        return _told(_ledger(ledger, trust, words).decide(_row(person), **options))
+    if person is not None or len(names) != 1 or out is None:
+        raise FairAllError("give a file of PEOPLE and -o FILE, or one person as --person JSON")
+    table, left_out = people_file(Path(names[0]), words), out.with_name(f"{out.stem}_left_out.csv")
     for place in (out, left_out):
         require_place(place, table.path, Path(ledger))
     with unnamed(out.resolve()) as file:
         frame = table.frame
-        decided = _ledger(ledger, trust).decide(frame, wording=read_wording(wording), **options)
-        names = free_names(decided.columns[1:].drop("new"), frozenset(frame), PREFIX)
-        columns = {name: decided[column].to_numpy() for column, name in names.items()}
+        decided = _ledger(ledger, trust).decide(frame, **options)
+        referred = int(decided["referred"].sum())
+        decided["referred"] = decided["referred"].astype(int)
+        if refer is None and not referred:
+            del decided["referred"]
+        columns = free_names(decided.columns[1:].drop("new"), frozenset(frame), PREFIX)
         rows = table.table.take(decided.index.to_numpy())
-        write_rows(rows, columns, file, out.name, table.declared)
+        write_rows(rows, decided[[*columns]].rename(columns=columns), file, out.name, table.declared)
     why, new = decided.attrs["left_out"], decided["decision"][decided["new"]]
     left_out.unlink(missing_ok=True)  # that of an earlier table
     if why:
@@ -67,6 +84,7 @@ def decide(
         {
             "people": len(decided),
             "accepted": int(decided["decision"].sum()),
+            "referred": referred,
             "new": len(new),
             "new_accepted": int(new.sum()),
             "notes": decided.attrs["notes"],
@@ -139,6 +157,36 @@ def remove(how: str, ledger: str, id: str, by: str | None, words: Words, trust: 
     """Erase a person (`forget`), or leave an application out of all counts (`withdraw`)."""
     versions = getattr(_ledger(ledger, trust, words), how)(id, by=by or _login())
     return tell({how: id, "versions that have learnt": versions, "note": NOTES[how]})
+
+
+def _row(person: str) -> pd.DataFrame:
+    """A table of one person, of the text of a JSON object.
+
+    Raises:
+        FairAllError: where it is none, or has lists or other objects in it.
+    """
+    import pandas as pd
+
+    try:
+        pairs = json.loads(person, object_pairs_hook=tuple)
+        json.dumps(pairs, allow_nan=False, ensure_ascii=False).encode()  # no half of a character
+        if not isinstance(pairs, tuple) or any(isinstance(cell, list | tuple) for _, cell in pairs):
+            raise ValueError
+        columns, cells = zip(*pairs, strict=True)
+    except (ValueError, RecursionError) as error:
+        wanted = """one JSON object of single values, as '{"id": "A1", "age": 41}'"""
+        raise FairAllError(f"--person: give {wanted}") from error
+    return pd.DataFrame([cells], columns=columns, dtype=object)
+
+
+def _told(decided: pd.DataFrame) -> Plain:
+    """Print the decision on one person in words, and return the document, with NaN as None."""
+    decided = decided.rename(columns={decided.columns[0]: "id"}).drop(columns="referred")
+    one = decided.astype(object).mask(decided.isna(), None).iloc[0].to_dict() | {
+        "notes": decided.attrs["notes"]
+    }
+    tell(one | {"decision": {1: "accept", 0: "reject"}.get(one["decision"], "refer")})
+    return one
 
 
 def _login() -> str:

@@ -222,6 +222,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "default": argparse.SUPPRESS,
         "help": "gap above which --monitor alarms; 0.05",
     },
+    "--person": {"metavar": "JSON", "help": 'one, as \'{"id": 7, "age": 41}\', instead of PEOPLE, -o'},
     "--reasons": {
         "dest": "most_reasons",
         "type": whole_number,
@@ -327,8 +328,18 @@ COMMANDS = {
     "live decide": Command(
         "decide on people, and record it",
         live.decide,
-        "LEDGER PEOPLE",
-        ["-o --out required", "--capacity", "--reasons", "--wording", "--skip", "--confirm-times"],
+        "LEDGER",
+        [
+            "-o --out",
+            "--person",
+            "--capacity",
+            "--refer",
+            "--reasons",
+            "--wording",
+            "--skip",
+            "--confirm-times",
+        ],
+        names="PEOPLE",
     ),
     "live outcomes": Command("record outcomes", live.outcomes, "LEDGER OUTCOMES", ["--confirm-times"]),
     "live learn": Command("learn from what is new", live.learn, "LEDGER", ["--dry-run"]),

@@ -35,8 +35,7 @@ from fairall.live.record import (
     FORGOTTEN,
     WITHDRAWN,
     applications,
-    clock,
-    latest_application,
+    latest_times,
     lineage,
     record,
     with_descendants,
@@ -216,7 +215,7 @@ class Ledger(Viewed):
             left = people.reset_index(drop=True) if isinstance(people, pd.DataFrame) else people
             while given is None:
                 try:
-                    given, known = self._applicants(connection, version, batch, left, confirm_times)
+                    given, found = self._applicants(connection, version, batch, left, confirm_times)
                 except RowsError as error:
                     if len(error.reasons) == len(left):
                         raise
@@ -225,18 +224,14 @@ class Ledger(Viewed):
                     rows = left.index[[*error.reasons]]
                     left_out |= dict(zip(rows.tolist(), error.reasons.values(), strict=True))
                     left = left.drop(index=rows)
-            new = known["id"].isna().to_numpy()
-            found = known[["accepted", "propensity", "version"]].to_numpy(dtype=float)
-            found[known["undecided"].eq(True), 0] = np.nan
-            found[known["override"].notna(), 1] = np.nan
-            referred = known["decision"].isna().to_numpy(copy=True)
+            new = np.isnan(found[:, 2])
             if new.any():
                 rows = np.flatnonzero(new)
-                found[new] = self._decide(connection, version, batch, given, rows, capacity, refer)
-                referred[new] = np.isnan(found[new, 0])
+                own = self._decide(connection, version, batch, given, rows, capacity, refer)
+                found[new] = own[:, [0, 1, 2, 0]]
             decision = pd.array(found[:, 0], dtype="Int64")
             numbers = {"decision": decision, "propensity": found[:, 1], "version": found[:, 2].astype(int)}
-            numbers |= {"new": new, "referred": referred}
+            numbers |= {"new": new, "referred": np.isnan(found[:, 3])}
             decided = pd.DataFrame({settings.id: given.ids} | numbers, index=people.index[left.index])
             if most_reasons is not None:
                 decided["reasons"] = self._reasons(connection, decided, most_reasons, wording)
@@ -314,7 +309,7 @@ class Ledger(Viewed):
     ) -> None:
         """Record a batch of people, and the state of the random numbers after it."""
         state = version.luck
-        connection.execute(sql.update(GENERATOR).values(state=state))
+        connection.execute(chain.update(GENERATOR), {"state": state})
         row = {"at": _now(), "timed": timed, "places": places, "state": chain.digest(state)}
         chain.append(connection, BATCHES, [row])
 
@@ -345,11 +340,12 @@ class Ledger(Viewed):
         """`decide.reasons` of those whom a policy rejected, shape (N,); "" for the others."""
         texts = pd.Series("", index=decided[self.settings.id])
         by_policy = decided["decision"].eq(0).fillna(False) & decided["propensity"].notna()
-        rejected = self._applications(connection, texts.index[by_policy].tolist())
+        rows = chain.read(connection, APPLICATIONS, "person", texts.index[by_policy].tolist())
+        rejected = applications(connection, rows)
         for number, rows in rejected.groupby("version"):
             version = self.version(connection, int(number))
             crowded = rows["uniform"].to_numpy() < self.acceptance(version, rows)
-            texts[rows.index] = reasons(
+            texts[rows["person"]] = reasons(
                 version.policy, *version.encoded(rows), crowded, most, wording, "mean"
             )
         return texts.to_numpy()
@@ -361,37 +357,48 @@ class Ledger(Viewed):
         batch: Any,
         people: pd.DataFrame,
         confirm_times: bool,
-    ) -> tuple[Applicants, pd.DataFrame]:
-        """A table of N people, and what is known of them (`_applications`), after the last `batch`.
+    ) -> tuple[Applicants, np.ndarray]:
+        """A table of N people after the last `batch`, and what stands of those who have been decided on.
+
+        Returns:
+            The people; decision, propensity, version, and the policy's own decision, shape (N, 4), of new
+            people NaN.
 
         Raises:
             FairAllError: as `decide`, where anybody cannot be decided on.
         """
         settings = self.settings
         ids = tables.ids_of(people, settings)
-        known = self._applications(connection, ids)
-        new, column, timed = known["id"].isna().to_numpy(), people[settings.id], settings.time in people
-        refuse(column, known["gone"], GONE)
+        there, new = _there(connection, ids)
+        column, timed = people[settings.id], settings.time in people
+        found, known = np.full((len(ids), 4), np.nan), None
+        if there:
+            known, gone = applications(connection, there), np.zeros(len(ids), dtype=bool)
+            gone[~new] = known[FORGOTTEN] | known[WITHDRAWN]
+            refuse(column, gone, GONE)
         given = tables.applicants(people, ids, version.policy.reader, version.scaler, settings)
-        if not new.all():
-            x, s = version.encoded(known[~new])
-            other = np.zeros(len(new), dtype=bool)
+        if known is not None:
+            x, s = version.encoded(known)
+            other, late = np.zeros((2, len(ids)), dtype=bool)
             other[~new] = ((x != given.x[~new]).any(1) | (s != given.s[~new])).numpy()
-            late = (known["time"].to_numpy() != given.time) & timed & ~new
+            late[~new] = (known["time"] != given.time[~new]) & timed
             for wrong, how in ((other, "with other features"), (late, "at another time")):
                 refuse(column, wrong, f"has been decided on {how}; an id stands for one application")
+            found[~new] = known[["accepted", "propensity", "version", "decision"]]
+            found[~new, 0] = known["accepted"].where(~known["undecided"])
+            found[~new, 1] = known["propensity"].where(known["override"].isna())
         if new.any() and batch.timed not in (None, timed):
             why = "this table is unlike those before; either all tables of a ledger have times or none"
             raise FairAllError(f"column {settings.time!r}: {why}")
+        last, now = latest_times(connection)
         if timed:
-            latest = latest_application(connection)
-            early = new & (given.time < latest - tables.LATE)
-            why = f"is before the last application, of {tables.told(latest)}: times may not run backwards"
+            early = new & (given.time < last - tables.LATE)
+            why = f"is before the last application, of {tables.told(last)}: times may not run backwards"
             how = "fairall live withdraw leaves that one out if it is wrong"
             refuse(people[settings.time], early, f"{why}; {how}")
         if not confirm_times:
-            tables.require_near(people, given.time, connection, settings)
-        return given, known
+            tables.require_near(people, given.time, now, settings)
+        return given, found
 
     def outcomes(self, table: pd.DataFrame, *, confirm_times: bool = False) -> dict[str, int]:
         """Record outcomes of accepted people, in one transaction.
@@ -414,12 +421,13 @@ class Ledger(Viewed):
         """
         settings = self.settings
         with self.opened.writing() as connection:
-            known, column = self._applications(connection, tables.ids_of(table, settings)), settings.id
-            refuse(table[column], known["id"].isna(), "has not been decided on: an outcome needs a decision")
-            gone = known["gone"].to_numpy()
+            there, new = _there(connection, tables.ids_of(table, settings))
+            known, column, now = applications(connection, there), settings.id, latest_times(connection)[1]
+            refuse(table[column], new, "has not been decided on: an outcome needs a decision")
+            gone = (known[FORGOTTEN] | known[WITHDRAWN]).to_numpy()
             table, known = table[~gone], known[~gone]
             timed = settings.time in table
-            by_default = clock(connection) if chain.last(connection, BATCHES).timed else _now()
+            by_default = now if chain.last(connection, BATCHES).timed else _now()
             label, times = tables.outcomes(table, settings, by_default)
             waits = "waits for the decision of a person: fairall live override"
             refuse(table[column], known["undecided"].to_numpy(dtype=bool), waits)
@@ -429,7 +437,7 @@ class Ledger(Viewed):
             early = times + (tables.DAY - 1) * (times % tables.DAY == 0) < known["time"].to_numpy()
             refuse(table[settings.time if timed else column], early, "is before the application")
             if not confirm_times:
-                tables.require_near(table, times, connection, settings)
+                tables.require_near(table, times, now, settings)
             numbers = known["id"].astype(int).tolist()
             there = chain.read(connection, OUTCOMES, "application", numbers)
             before = {row.application: (row.label, row.time if timed else None) for row in there}
@@ -680,20 +688,12 @@ class Ledger(Viewed):
     def _promote(self, connection: sql.Connection, version: int, why: str, by: str = "") -> None:
         chain.append(connection, DUTY, [{"version": version, "at": _now(), "why": why, "by": by}])
 
-    def _applications(self, connection: sql.Connection, ids: Sequence[str]) -> pd.DataFrame:
-        """Rows of `record.applications` of N ids, which are the index, missing where nothing is known.
-
-        Besides, `gone` says whether the application was withdrawn, or the person forgotten.
-        """
-        known = applications(connection, "person", ids).set_index("person").reindex(ids)
-        return known.assign(gone=known[FORGOTTEN].eq(True) | known[WITHDRAWN].eq(True))
-
     def _known(self, connection: sql.Connection, person: str) -> pd.DataFrame:
         """The row of `record.applications` of a person; raises FairAllError where the id is not there."""
-        known = applications(connection, "person", identifiers(pd.Series([person])).tolist())
-        if known.empty:
+        there, new = _there(connection, identifiers(pd.Series([person])).tolist())
+        if new.any():
             raise FairAllError(f"{person}: has not been decided on; nothing is known")
-        return known
+        return applications(connection, there)
 
     def _remove(
         self, connection: sql.Connection, person: str, how: str, by: str
@@ -748,6 +748,13 @@ class Ledger(Viewed):
         name = after.policy.reader.group_name
         groups = {name(float(s)): [float(b), float(a)] for s, b, a in both.itertuples()}
         return {"changed": float(np.abs(probability - before).mean()), "acceptance": groups}
+
+
+def _there(connection: sql.Connection, ids: Sequence[str]) -> tuple[list[sql.Row[Any]], np.ndarray]:
+    """Rows of applications by their N ids, in their order, and who has none, shape (N,)."""
+    rows = chain.read(connection, APPLICATIONS, "person", ids)
+    names = {row.person for row in rows}
+    return rows, np.array([person not in names for person in ids])
 
 
 def _drawn(text: str) -> float:

@@ -37,7 +37,7 @@ class Record(NamedTuple):
         versions: without weights and state.
         learnt: whom each has learnt from that its parent had not.
         duty: who was on duty.
-        clock: as of `clock`.
+        clock: the second time of `latest_times`.
         links: entries of the chain, the head last.
     """
 
@@ -66,18 +66,17 @@ def record(connection: sql.Connection) -> Record:
     people = people[~people[WITHDRAWN]]
     for name in ("outcomes", "overrides"):
         frames[name] = frames[name][frames[name]["application"].isin(people.index)]
-    return Record(people, **frames, clock=clock(connection), links=links)
+    return Record(people, **frames, clock=latest_times(connection)[1], links=links)
 
 
 def applications(
-    connection: sql.Connection, name: str, values: Sequence[Any], overrides: Sequence[int] | None = None
+    connection: sql.Connection, rows: Sequence[Any], overrides: Sequence[int] | None = None
 ) -> pd.DataFrame:
-    """Applications by the values of a column.
+    """Applications, and what became of them.
 
     Args:
         connection: in a transaction.
-        name: of a column.
-        values: of this column.
+        rows: of `APPLICATIONS`, as of `chain.read`.
         overrides: ids of the decisions of people that count; by default the last one of each application.
 
     Returns:
@@ -86,7 +85,6 @@ def applications(
         where the person was referred; `override`, the id of a decision of a person that differs from it;
         `undecided`, whether nobody has decided; `forgotten` and `withdrawn`.
     """
-    rows = chain.read(connection, APPLICATIONS, name, values)
     ids = [row.id for row in rows]
     by, wanted = ("application", ids) if overrides is None else ("id", overrides)
     decided = chain.read(connection, OVERRIDES, by, wanted)
@@ -115,26 +113,21 @@ def _applications(rows: Sequence[Any], removed: Sequence[Any], overrides: Sequen
     return people.astype({"decision": float, "propensity": float, "override": float})
 
 
-def latest_application(connection: sql.Connection) -> int:
-    """The time of the latest application that was not withdrawn; 0 without any."""
-    stands = ~_withdrawn(APPLICATIONS.c.id)
-    query = sql.select(APPLICATIONS.c.time).where(stands).order_by(APPLICATIONS.c.time.desc())
-    return connection.scalar(query.limit(1)) or 0
+def latest_times(connection: sql.Connection) -> tuple[int, int]:
+    """The latest time of an application that counts, and of an application or an outcome; 0 without any.
 
-
-def clock(connection: sql.Connection) -> int:
-    """The latest time of an application or an outcome that counts, which is now for all that is learnt.
-
-    0 without any; what was withdrawn, or replaced by a correction, does not count.
+    The second one is now for all that is learnt. What was withdrawn, or replaced by a correction, does not
+    count.
     """
-    newer, own = OUTCOMES.alias(), OUTCOMES.c
-    corrected = sql.exists().where(newer.c.application == own.application, newer.c.id > own.id)
-    query = sql.select(own.time).where(~corrected, ~_withdrawn(own.application)).order_by(own.time.desc())
-    return max(latest_application(connection), connection.scalar(query.limit(1)) or 0)
+    application, outcome = connection.execute(LATEST).one()
+    return application or 0, max(application or 0, outcome or 0)
 
 
-def _withdrawn(application: sql.ColumnElement[int]) -> sql.Exists:
-    return sql.exists().where(REMOVED.c.application == application, REMOVED.c.how == WITHDRAWN)
+def _latest(table: sql.Table, application: sql.Column[int], *counts: Any) -> sql.ScalarSelect[int]:
+    """The latest time in a table, of applications that were not withdrawn."""
+    withdrawn = sql.exists().where(REMOVED.c.application == application, REMOVED.c.how == WITHDRAWN)
+    query = sql.select(table.c.time).where(~withdrawn, *counts).order_by(table.c.time.desc())
+    return query.limit(1).scalar_subquery()
 
 
 def lineage(connection: sql.Connection, number: int) -> list[int]:
@@ -159,3 +152,10 @@ def with_descendants(versions: Iterable[Any], numbers: Collection[int]) -> list[
     for row in versions:
         found |= {row.id} if row.parent in found else set()
     return sorted(found)
+
+
+NEWER = OUTCOMES.alias()
+CORRECTED = sql.exists().where(NEWER.c.application == OUTCOMES.c.application, NEWER.c.id > OUTCOMES.c.id)
+LATEST = sql.select(
+    _latest(APPLICATIONS, APPLICATIONS.c.id), _latest(OUTCOMES, OUTCOMES.c.application, ~CORRECTED)
+)

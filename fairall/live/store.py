@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -249,8 +250,13 @@ class Store:
 
 def newest(connection: sql.Connection, *tables: sql.Table) -> tuple[int, ...]:
     """The last id of each of some tables; without rows it is before the first."""
+    return tuple(connection.execute(_newest(tables)).one())
+
+
+@cache
+def _newest(tables: Sequence[sql.Table]) -> sql.Select[Any]:
     last = (sql.func.coalesce(sql.func.max(table.c.id), -int(table is BATCHES)) for table in tables)
-    return tuple(connection.execute(sql.select(*(sql.select(one).scalar_subquery() for one in last))).one())
+    return sql.select(*(sql.select(one).scalar_subquery() for one in last))
 
 
 def _require_last_rows(connection: sql.Connection) -> None:

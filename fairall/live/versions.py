@@ -31,7 +31,7 @@ from fairall.live import chain
 from fairall.live.people import cells_of
 from fairall.live.record import applications, lineage
 from fairall.live.state import fill_in, leave_out, packed, remembering, replayed, unpacked
-from fairall.live.store import LEARNT, OUTCOMES
+from fairall.live.store import APPLICATIONS, LEARNT, OUTCOMES
 from fairall.models.learner import Learner
 from fairall.models.memory import Memory
 from fairall.online.process import Process
@@ -288,10 +288,9 @@ def read(
 
 def _updates(connection: sql.Connection, version: Version, numbers: Sequence[int]) -> list[Decided]:
     """The updates by which versions were made, with the outcomes that each of them knew."""
-    rows = chain.learnt(connection, numbers)
-    learnt = pd.DataFrame(rows, columns=[*LEARNT.c.keys()], dtype=object)
+    learnt = pd.DataFrame(chain.learnt(connection, numbers), columns=[*LEARNT.c.keys()], dtype=object)
     ids, decided, known = (learnt[name].dropna().tolist() for name in ("application", "override", "outcome"))
-    people = applications(connection, "id", ids, decided).set_index("id").loc[ids]
+    people = applications(connection, chain.read(connection, APPLICATIONS, "id", ids), decided)
     labels = {row.id: row.label for row in chain.read(connection, OUTCOMES, "id", known)}
     people["label"] = learnt["outcome"].map(labels).astype(float).to_numpy()
     parts = people.groupby([learnt["version"].to_numpy(), learnt["part"].to_numpy()])
