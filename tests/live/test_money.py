@@ -7,9 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from fairall.display.format import number
-from fairall.live.guard import compared
 from fairall.live.overrides import mean_worth
-from reproduction.simulated_guard import USUAL, held_out
 from tests.conftest import succeeded
 from tests.live.conftest import METHOD, Make, people, repaid
 
@@ -17,7 +15,6 @@ LIVE = ["live.held_out=0.4", "live.explore=0.3"]
 COST = ["cost.value=0.6"]
 ITS_AMOUNTS = ["dataset.gain={intercept: 0.4}", "dataset.loss={intercept: 0.6}"]
 AMOUNTS = ["dataset.gain={intercept: 20, income: 0.1}", "dataset.loss={income: 0.2}"]
-RANKS = (np.arange(100_000) + 0.5) / 100_000
 
 
 def test_amounts_of_the_cost_give_what_the_cost_gives(ledger: Make) -> None:
@@ -60,18 +57,3 @@ def test_intervals_of_means_in_money_cover_the_truth() -> None:
         misses += low is None or high is None or not low <= 0.7 - 0.3 * 2.9 <= high
     assert misses <= 65  # 5 %, and two standard errors
     assert mean_worth(*np.ones((3, 2))) == [1.0, None, None]
-
-
-def test_the_guard_covers_the_true_difference_in_money() -> None:
-    """Of a policy that accepts the ranks from 0.3 to 0.6 too."""
-    random, bad = np.random.default_rng(0), USUAL.bad(RANKS)
-    change = ((RANKS > 0.3) & (RANKS < 0.6)).astype(float)
-    truth = (change * ((1 - bad) * (50 - 30 * RANKS) - bad * 100 * RANKS)).mean()
-    for _ in range(8):
-        people = USUAL.people(random, 800)
-        log = held_out(random, people, np.full(800, 0.5), 0.5)
-        frame = log.frame.assign(gain=50 - 30 * people["income"], loss=100 * people["income"])
-        log = log._replace(frame=frame, names=log.names | {"gain": "gain", "loss": "loss"}, cost=None)
-        first, second = ((people["income"] < most).to_numpy(float) for most in (0.3, 0.6))
-        told = compared(log, first, second, gap=0.2)
-        assert told["value"]["low"] < truth < told["value"]["high"] < told["value"]["low"] + 8
