@@ -30,9 +30,8 @@ from fairall.models.estimators import Fitted
 from fairall.models.learner import Learner, Setting
 from fairall.nn.stacked import in_chunks
 from fairall.runtime.randomness import FixedSamples, SeedStreams
-from fairall.runtime.reading import read_bytes
 from fairall.storage.files import atomic, damaged, write_sums, write_text
-from fairall.storage.stored import of_plain, read_json, read_stored
+from fairall.storage.stored import of_plain, read_bytes, read_json, read_stored
 from fairall.tables.people import PeopleReader
 
 FORMAT = 10  # of the folder; increased when older folders would be read wrongly

@@ -22,7 +22,7 @@ from fairall.experiment import job, prepare
 from fairall.measuring.measure import measure
 from fairall.models.latent_learner import LatentLearner
 from fairall.models.phase1 import Phase1Epochs
-from fairall.nn.native import functions
+from fairall.nn import native
 from fairall.online.training import Training
 from fairall.policy import Policy
 from fairall.results.result import Result
@@ -138,7 +138,7 @@ def test_compiled_phase1_learns_from_each_pool() -> None:
     order, noise = task.streams().permutations(64), torch.randn(2, 64, task.latent_size, 1)
     pool = task.pool.rows(torch.arange(64))
     losses, weights = [], []
-    for kind in (Phase1Epochs, functions.Phase1Epochs):
+    for kind in (Phase1Epochs, native.Phase1Epochs):
         vae = task.untrained_vae(task.streams())
         training = kind(vae, pool, task.config)
         losses.append(training.epoch(order, noise, torch.zeros(2, dtype=torch.bool), 1e-3))

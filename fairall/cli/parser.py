@@ -125,7 +125,7 @@ def read(verb: str, words: Sequence[str]) -> dict[str, Any]:
         allow_abbrev=False,
     )
     for word in command.takes.split():
-        leaf.add_argument(word.lower(), metavar=word, type=whole_number if word == "VERSION" else str)
+        leaf.add_argument(word.lower(), metavar=word, **TAKEN.get(word, {}))
     leaf.add_argument("words", metavar=command.names or "KEY=VALUE", nargs="*", default=[])
     for option in (*command.options, *COMMON):
         leaf.add_argument(*FLAGS.findall(option), **OPTIONS[option])
@@ -178,6 +178,11 @@ REPEATED = {"action": "append", "default": []}
 SWITCH = {"action": "store_true"}
 MODEL = {"choices": ("auto", "logistic"), "default": "auto"}
 OUT = {"type": Path, "help": "the file or folder to write"}
+# Settings of argparse of words that a verb takes.
+TAKEN: dict[str, dict[str, Any]] = {
+    "VERSION": {"type": whole_number},
+    "DECISION": {"choices": ("accept", "reject")},
+}
 # Settings of argparse by flag; a word behind a flag tells apart two options of this name.
 OPTIONS: dict[str, dict[str, Any]] = {
     "-o --out": OUT,
@@ -217,6 +222,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "default": argparse.SUPPRESS,
         "help": "gap above which --monitor alarms; 0.05",
     },
+    "--person": {"metavar": "JSON", "help": 'one, as \'{"id": 7, "age": 41}\', instead of PEOPLE, -o'},
     "--reasons": {
         "dest": "most_reasons",
         "type": whole_number,
@@ -225,8 +231,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--wording": {"help": "CSV of feature and words, for --reasons"},
     "--skip": SWITCH | {"help": "leave out rows that cannot be decided on"},
     "--confirm-times": SWITCH | {"help": "accept times over 31 days after all others"},
+    "--waiting": SWITCH | {"help": "write who is waited for to -o"},
     "--dry-run": SWITCH | {"help": "tell what would change, and write nothing"},
     "--html": {"type": Path, "help": "folder to write a page to"},
+    "--by": {"metavar": "NAME", "help": "who does it, for the record; your login name"},
+    "--why": {"metavar": "TEXT", "required": True, "help": "the reason, for the record"},
     "--head": {"help": "hash noted earlier, from which the rows must go on"},
     "--smallest-cell": {"type": whole_number, "default": 10, "help": "fewest people shown"},
 }
@@ -234,6 +243,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 PAIRS = [
     ("--wording", "--reasons", True),
     ("--gap", "--monitor", True),
+    ("--confirm-times", "--waiting", False),
     ("--draw", "--explain", False),
     ("--capacity", "--explain", False),
     ("--reasons", "--explain", False),
@@ -320,16 +330,37 @@ COMMANDS = {
     "live decide": Command(
         "decide on people, and record it",
         live.decide,
-        "LEDGER PEOPLE",
-        ["-o --out required", "--capacity", "--reasons", "--wording", "--skip", "--confirm-times"],
+        "LEDGER",
+        [
+            "-o --out",
+            "--person",
+            "--capacity",
+            "--refer",
+            "--reasons",
+            "--wording",
+            "--skip",
+            "--confirm-times",
+        ],
+        names="PEOPLE",
     ),
-    "live outcomes": Command("record outcomes", live.outcomes, "LEDGER OUTCOMES", ["--confirm-times"]),
+    "live outcomes": Command(
+        "record outcomes, or list who is waited for",
+        live.outcomes,
+        "LEDGER",
+        ["--confirm-times", "--waiting", "-o --out"],
+        names="OUTCOMES",
+    ),
     "live learn": Command("learn from what is new", live.learn, "LEDGER", ["--dry-run"]),
     "live status": Command("where a ledger stands", live.status, "LEDGER", ["--html", "--head"]),
-    "live promote": Command("put a version on duty", live.promote, "LEDGER VERSION"),
-    "live forget": Command("erase the features of a person", partial(live.remove, "forget"), "LEDGER ID"),
+    "live promote": Command("put a version on duty", live.promote, "LEDGER VERSION", ["--by"]),
+    "live override": Command(
+        "decide on somebody as a person", live.override, "LEDGER ID DECISION", ["--by", "--why"]
+    ),
+    "live forget": Command(
+        "erase the features of a person", partial(live.remove, "forget"), "LEDGER ID", ["--by"]
+    ),
     "live withdraw": Command(
-        "leave out an application that was a mistake", partial(live.remove, "withdraw"), "LEDGER ID"
+        "leave out an application that was a mistake", partial(live.remove, "withdraw"), "LEDGER ID", ["--by"]
     ),
     "mlflow sync": Command("log finished runs that MLflow does not have", verbs.mlflow),
 }

@@ -158,7 +158,7 @@ def decide(
     from fairall.decide.reasons import read_wording
     from fairall.decide.refer import Refer
     from fairall.decide.rules import Rule
-    from fairall.nn.native import use_threads
+    from fairall.runtime.process import use_threads
 
     table = people_file(Path(people), words)
     loaded, name = find_policy(run, places(words), trust)

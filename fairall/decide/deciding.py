@@ -22,8 +22,8 @@ from fairall.errors import FairAllError, count
 from fairall.measuring.decisions import free_names, told_of_renamed
 from fairall.models.learner import MARGIN_DECIMALS
 from fairall.policy import Policy
-from fairall.runtime.reading import why_no_file
 from fairall.storage.files import unnamed
+from fairall.storage.stored import why_no_file
 from fairall.tables.declared import Declared, keywords
 from fairall.tables.files import File
 from fairall.tables.groups import sides

@@ -14,7 +14,7 @@ from fairall.evaluate.evaluation import Comparison, judge
 from fairall.evaluate.log import log_keywords
 from fairall.evaluate.page import Page
 from fairall.evaluate.policies import LOGGED
-from fairall.runtime.reading import why_no_file
+from fairall.storage.stored import why_no_file
 
 
 def evaluate_log(

@@ -16,10 +16,10 @@ from typing import Any
 import sqlalchemy as sql
 
 from fairall.live.store import (
-    APPLICATIONS,
     BATCHES,
     CHAIN,
     CHAINED,
+    ERASED,
     GENERATOR,
     LEARNT,
     SUMS,
@@ -30,12 +30,13 @@ from fairall.live.store import (
 
 LARGE = ("weights", "state")  # columns of a version
 AT_ONCE = 10_000  # values of a query
+insert, update = cache(sql.insert), cache(sql.update)  # the same statement is compiled once
+HEAD = sql.select(CHAIN).order_by(CHAIN.c.id.desc()).limit(1)
 
 
 def append(connection: sql.Connection, table: sql.Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert rows with the next ids of a table, and their entries of the chain, as the only writer."""
-    last = connection.execute(sql.select(CHAIN).order_by(CHAIN.c.id.desc()).limit(1)).one_or_none()
-    entry, link = last or (0, b"")
+    entry, link = connection.execute(HEAD).one_or_none() or (0, b"")
     (newest_id,) = newest(connection, table)
     written = [{"id": newest_id + k, **row, "entry": entry + k} for k, row in enumerate(rows, 1)]
     links = []
@@ -43,40 +44,53 @@ def append(connection: sql.Connection, table: sql.Table, rows: Sequence[Mapping[
         link = _link(link, table, [row[column.name] for column in small(table)])
         links.append({"id": row["entry"], "hash": link})
     if rows:
-        connection.execute(sql.insert(CHAIN), links)
-        connection.execute(sql.insert(table), written)
+        connection.execute(insert(CHAIN), links)
+        connection.execute(insert(table), written)
 
 
 def read(
     connection: sql.Connection, table: sql.Table, name: str = "id", values: Sequence[Any] | None = None
 ) -> list[sql.Row[Any]]:
-    """Rows of a table as they were written, by their ids, without the `LARGE` columns of versions.
+    """Rows of a table as they were written, without the `LARGE` columns of versions.
 
     Args:
         connection: in a transaction.
         table: of the ledger.
         name: of a column.
-        values: of this column in the rows; None: all rows.
+        values: of this column in the rows, which come in the order of these, of each by their ids; None: all
+            rows.
 
     Raises:
         DamagedError: where a row is not as it was written, or is missing among all.
     """
-    query = _rows(table).order_by(table.c.id)
     if values is None:
-        rows = _checked(connection, table, query)
+        rows = _checked(connection, table, _rows(table).order_by(table.c.id))
         if len(rows) != newest(connection, table)[0] + (table is BATCHES):
             raise DamagedError(f"the table {table.name} lacks a row")
         return rows
-    starts = range(0, len(values), AT_ONCE)
-    parts = (query.where(table.c[name].in_(values[start : start + AT_ONCE])) for start in starts)
-    return [row for part in parts for row in _checked(connection, table, part)]
+    order, rows = {value: k for k, value in enumerate(values)}, list[sql.Row[Any]]()
+    for start in range(0, len(values), AT_ONCE):
+        rows += _checked(connection, table, _with(table, name), some=values[start : start + AT_ONCE])
+    return sorted(rows, key=lambda row: order[getattr(row, name)])
 
 
 def last(connection: sql.Connection, table: sql.Table) -> Any:
     """The last row of a table; raises DamagedError as `read`, and where there is none."""
-    for row in _checked(connection, table, _rows(table).order_by(table.c.id.desc()).limit(1)):
+    for row in _checked(connection, table, _last(table)):
         return row
     raise DamagedError(f"the table {table.name} has no row")
+
+
+@cache
+def _with(table: sql.Table, name: str) -> sql.Select[Any]:
+    """Rows with one of `some` values of a column."""
+    some: sql.BindParameter[Any] = sql.bindparam("some", expanding=True)
+    return _rows(table).where(table.c[name].in_(some)).order_by(table.c.id)
+
+
+@cache
+def _last(table: sql.Table) -> sql.Select[Any]:
+    return _rows(table).order_by(table.c.id.desc()).limit(1)
 
 
 @cache
@@ -88,9 +102,11 @@ def _rows(table: sql.Table) -> sql.Select[Any]:
     return query.outerjoin(before, before.c.id == table.c.entry - 1)
 
 
-def _checked(connection: sql.Connection, table: sql.Table, query: sql.Select[Any]) -> list[sql.Row[Any]]:
+def _checked(
+    connection: sql.Connection, table: sql.Table, query: sql.Select[Any], **values: Any
+) -> list[sql.Row[Any]]:
     """The result of a query of `_rows`, as it was written."""
-    rows = list(connection.execute(query))
+    rows = list(connection.execute(query, values))
     for row in rows:
         try:
             right = row.link == _link(row.previous or b"", table, row[:-2])
@@ -166,6 +182,14 @@ def generator(connection: sql.Connection, batch: Any) -> bytes:
     return state
 
 
+def erase(connection: sql.Connection, table: sql.Table, name: str, value: Any) -> None:
+    """Replace what is in the column `ERASED` of rows, by their value of another column, by its hash."""
+    for row in read(connection, table, name, [value]):
+        column = ERASED[table]
+        hashed = {column.name: _salted(row.salt, row._mapping[column]), "salt": None}
+        connection.execute(sql.update(table).where(table.c.id == row.id).values(hashed))
+
+
 def digest(*parts: bytes) -> str:
     """SHA-256 of bytes."""
     return hashlib.sha256(b"".join(parts)).hexdigest()
@@ -180,16 +204,18 @@ def small(table: sql.Table) -> list[sql.Column[Any]]:
 def _link(before: bytes, table: sql.Table, row: Sequence[Any]) -> bytes:
     """The entry of a row, by its values of the columns `small`, after the entry before."""
     values = list(row)
-    if table is APPLICATIONS:
-        salt = values.pop(FEATURES + 1)
+    if table in ERASED:
+        place = [*table.c].index(ERASED[table])
+        salt = values.pop(place + 1)
         if salt is not None:  # else the person was forgotten
-            values[FEATURES] = digest(salt, str(values[FEATURES]).encode())
+            values[place] = _salted(salt, values[place])
     content = json.dumps([table.name, *values], default=bytes.hex).encode()
     return hashlib.sha256(before + content).digest()
 
 
+def _salted(salt: bytes, text: object) -> str:
+    return digest(salt, str(text).encode())
+
+
 def _changed(table: sql.Table, row: Sequence[Any]) -> DamagedError:
     return DamagedError(f"row {row[0]} of the table {table.name} is not as it was written, or missing")
-
-
-FEATURES = list(APPLICATIONS.c).index(APPLICATIONS.c.features)  # and the salt after it

@@ -33,7 +33,7 @@ def due(record: Record, lineage: Sequence[int], settings: Settings, schedule: Sc
 
     With a horizon, an accepted person is due whose outcome is known and who applied so long ago; the rejected
     of a batch are due with its first accepted ones, so that a learner sees them in proportion. Without one a
-    batch is due when the outcomes of all its accepted people are known.
+    batch is due when the outcomes of all its accepted people are known, and nobody waits for a decision.
 
     The due people of a batch are an update, as those of a time step are in a run. Batches with fewer due
     people than `schedule.applicants` are joined, and what is left over at the end is part of the last
@@ -48,20 +48,21 @@ def due(record: Record, lineage: Sequence[int], settings: Settings, schedule: Sc
     done = record.learnt.loc[record.learnt["version"].isin(lineage), "application"]
     people = record.applications
     people = people[~people["held"] & ~people["forgotten"] & ~people.index.isin(done)]
-    accepted, known = people["accepted"], people["label"].notna()
-    waits, batch = accepted & ~known, people["batch"]
+    accepted, known, batch = people["accepted"], people["label"].notna(), people["batch"]
+    waits = accepted & ~known
     if settings.horizon is None:
-        ready = ~waits.groupby(batch).transform("any")
+        ready = ~(waits | people["undecided"]).groupby(batch).transform("any")
     else:
         old = people["time"] <= record.clock - settings.horizon
         labelled = old & accepted & known
         with_others = labelled | ~accepted.groupby(batch).transform("any")
-        ready = labelled | (old & ~accepted & with_others.groupby(batch).transform("any"))
+        rejected = old & ~accepted & ~people["undecided"]
+        ready = labelled | (rejected & with_others.groupby(batch).transform("any"))
     batches = batch[ready].value_counts(sort=False).sort_index()
     part = parts(batches.tolist(), enough=schedule.applicants, least=schedule.batches_per_epoch)
     people = people.assign(part=batch.where(ready).map(dict(zip(batches.index, part, strict=True))))
     chosen = people["part"] >= 0
-    return Due(people[chosen], int(waits.sum()), int((~chosen & ~waits).sum()))
+    return Due(people[chosen], int(waits.sum()), int((~chosen & ~waits & ~people["undecided"]).sum()))
 
 
 def parts(sizes: Sequence[int], *, enough: int, least: int) -> np.ndarray:

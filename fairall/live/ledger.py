@@ -23,6 +23,7 @@ import fairall
 from fairall.config.checks import whole_number
 from fairall.data.people import People
 from fairall.decide.reasons import reasons
+from fairall.decide.refer import Refer
 from fairall.display.viewed import Viewed
 from fairall.errors import FairAllError
 from fairall.live import chain, versions
@@ -34,8 +35,7 @@ from fairall.live.record import (
     FORGOTTEN,
     WITHDRAWN,
     applications,
-    clock,
-    latest_application,
+    latest_times,
     lineage,
     record,
     with_descendants,
@@ -51,6 +51,7 @@ from fairall.live.store import (
     GENERATOR,
     LEARNT,
     OUTCOMES,
+    OVERRIDES,
     REMOVED,
     SUMS,
     VERSIONS,
@@ -59,7 +60,7 @@ from fairall.live.store import (
 )
 from fairall.live.versions import Version
 from fairall.runtime.randomness import SeedStreams
-from fairall.runtime.reading import why_no_file
+from fairall.storage.stored import why_no_file
 from fairall.tables.cells import RowsError, identifiers, refuse
 from fairall.worlds.capacity import lottery, n_places
 
@@ -126,8 +127,8 @@ class Ledger(Viewed):
         of_live = [word for word in words if word.startswith(PREFIX)]
         Settings.read(of_live)
         version = versions.first([word for word in words if word not in of_live], modules)
-        settings = Settings.read(of_live, **versions.outcome_words(version.config))
-        settings.require_no_feature(version.policy.reader.columns)
+        columns, outcomes = version.policy.reader.columns, versions.outcome_words(version.config)
+        settings = Settings.read(of_live, columns, **outcomes)
         kept = version.about | {"settings": json.dumps(asdict(settings))}
         kept |= {"format": str(FORMAT), "fairall": fairall.__version__}
         report = {"words": words, "good": version.good}
@@ -174,6 +175,7 @@ class Ledger(Viewed):
         capacity: int | float | None = None,
         most_reasons: int | None = None,
         wording: Mapping[str, str] = MappingProxyType({}),
+        refer: Refer | None = None,
         skip: bool = False,
         confirm_times: bool = False,
     ) -> pd.DataFrame:
@@ -190,12 +192,16 @@ class Ledger(Viewed):
                 1 (1 is one place, 1.0 everybody), by lot among those whom the policy accepts; None: no limit.
             most_reasons: as of `decide.reasons`, of the version that decided; None for none.
             wording: likewise.
+            refer: which of the new people are left to a person, who decides with `override`; they take no
+                place. None: nobody.
             skip: whether to leave out rows that cannot be decided on, instead of refusing the table.
             confirm_times: whether times may be more than 31 days after all others.
 
         Returns:
-            A row for each who is not left out, with the index of `people`: the id, `decision` (1 or 0),
-            `propensity` with which it was positive, `version` that decided, and `new`, whether it did so now.
+            A row for each who is not left out, with the index of `people`: the id, `decision` (1 or 0) that
+            stands, `propensity` with which it was positive, `version` that was on duty, `new`, whether it was
+            now, and `referred`. The propensity of a person's decision is missing, and so are both where
+            nobody has decided yet.
             `attrs["notes"]` has doubts about values, a sentence each, and `attrs["left_out"]` the reasons by
             the position of a row from 0.
 
@@ -209,7 +215,7 @@ class Ledger(Viewed):
             left = people.reset_index(drop=True) if isinstance(people, pd.DataFrame) else people
             while given is None:
                 try:
-                    given, known = self._applicants(connection, version, batch, left, confirm_times)
+                    given, found = self._applicants(connection, version, batch, left, confirm_times)
                 except RowsError as error:
                     if len(error.reasons) == len(left):
                         raise
@@ -218,12 +224,14 @@ class Ledger(Viewed):
                     rows = left.index[[*error.reasons]]
                     left_out |= dict(zip(rows.tolist(), error.reasons.values(), strict=True))
                     left = left.drop(index=rows)
-            new = known["id"].isna().to_numpy()
-            found = known[["accepted", "propensity", "version"]].to_numpy(dtype=float)
+            new = np.isnan(found[:, 2])
             if new.any():
-                found[new] = self._decide(connection, version, batch, given, np.flatnonzero(new), capacity)
-            numbers = {"decision": found[:, 0].astype(int), "propensity": found[:, 1]}
-            numbers |= {"version": found[:, 2].astype(int), "new": new}
+                rows = np.flatnonzero(new)
+                own = self._decide(connection, version, batch, given, rows, capacity, refer)
+                found[new] = own[:, [0, 1, 2, 0]]
+            decision = pd.array(found[:, 0], dtype="Int64")
+            numbers = {"decision": decision, "propensity": found[:, 1], "version": found[:, 2].astype(int)}
+            numbers |= {"new": new, "referred": np.isnan(found[:, 3])}
             decided = pd.DataFrame({settings.id: given.ids} | numbers, index=people.index[left.index])
             if most_reasons is not None:
                 decided["reasons"] = self._reasons(connection, decided, most_reasons, wording)
@@ -238,11 +246,12 @@ class Ledger(Viewed):
         given: Applicants,
         rows: np.ndarray,
         capacity: int | float | None,
+        refer: Refer | None,
     ) -> np.ndarray:
         """Decide on the people at `rows` (N,), and insert them as a batch after the last one, `batch`.
 
         Returns:
-            Decision, propensity and version, shape (N, 3).
+            Decision, propensity and version, shape (N, 3); the first two are NaN of those who are referred.
         """
         settings, process, seeds, n = self.settings, version.process, version.policy.seeds, len(rows)
         if n > MOST_AT_ONCE:
@@ -252,7 +261,11 @@ class Ledger(Viewed):
         wanted = process.decide(People(x, s, torch.zeros_like(s)))
         assert wanted.uniform is not None
         uniform, propensity = wanted.uniform[0], self._combined(version, wanted.propensity.detach())
+        referred = np.zeros(n, dtype=bool)
+        if refer is not None:
+            referred = refer.people(version.policy, x[0], s[0], propensity.double().numpy())
         propensity = propensity + (1.0 - propensity) * settings.explore
+        propensity[referred] = 0.0
         accepted, places = uniform < propensity, None
         number = batch.id + 1
         if capacity is not None:
@@ -268,21 +281,23 @@ class Ledger(Viewed):
         process.taken.add(accepted.expand(len(seeds), n))
         self._append_batch(connection, version, timed=int(given.timed), places=places)
         ids = [given.ids[row] for row in rows]
+        decided = torch.stack([accepted.double(), propensity.double()], dim=1).numpy()
+        decided[referred] = np.nan
         columns = {
             "person": ids,
             "time": given.time[rows].tolist(),
             "features": [given.features[row] for row in rows],
             "salt": [secrets.token_bytes(16) for _ in ids],
             "s": given.s[rows].int().tolist(),
-            "propensity": propensity.double().tolist(),
+            "propensity": [None if math.isnan(p) else p for p in decided[:, 1].tolist()],
             "uniform": uniform.double().tolist(),
-            "accepted": accepted.int().tolist(),
+            "accepted": [None if math.isnan(a) else int(a) for a in decided[:, 0].tolist()],
             "held": [int(_drawn(f"{seeds[0]} held out {person}") < settings.held_out) for person in ids],
         }
         of_all = {"batch": number, "version": version.number}
         people = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
         chain.append(connection, APPLICATIONS, [of_all | row for row in people])
-        return np.stack([accepted.numpy(), propensity.double().numpy(), np.full(n, version.number)], axis=1)
+        return np.column_stack([decided, np.full(n, version.number)])
 
     def _append_batch(
         self,
@@ -294,7 +309,7 @@ class Ledger(Viewed):
     ) -> None:
         """Record a batch of people, and the state of the random numbers after it."""
         state = version.luck
-        connection.execute(sql.update(GENERATOR).values(state=state))
+        connection.execute(chain.update(GENERATOR), {"state": state})
         row = {"at": _now(), "timed": timed, "places": places, "state": chain.digest(state)}
         chain.append(connection, BATCHES, [row])
 
@@ -322,13 +337,15 @@ class Ledger(Viewed):
     def _reasons(
         self, connection: sql.Connection, decided: pd.DataFrame, most: int, wording: Mapping[str, str]
     ) -> np.ndarray:
-        """`decide.reasons` of the rejected people, shape (N,); "" for the others."""
+        """`decide.reasons` of those whom a policy rejected, shape (N,); "" for the others."""
         texts = pd.Series("", index=decided[self.settings.id])
-        rejected = self._applications(connection, texts.index[decided["decision"] == 0].tolist())
+        by_policy = decided["decision"].eq(0).fillna(False) & decided["propensity"].notna()
+        rows = chain.read(connection, APPLICATIONS, "person", texts.index[by_policy].tolist())
+        rejected = applications(connection, rows)
         for number, rows in rejected.groupby("version"):
             version = self.version(connection, int(number))
             crowded = rows["uniform"].to_numpy() < self.acceptance(version, rows)
-            texts[rows.index] = reasons(
+            texts[rows["person"]] = reasons(
                 version.policy, *version.encoded(rows), crowded, most, wording, "mean"
             )
         return texts.to_numpy()
@@ -340,37 +357,48 @@ class Ledger(Viewed):
         batch: Any,
         people: pd.DataFrame,
         confirm_times: bool,
-    ) -> tuple[Applicants, pd.DataFrame]:
-        """A table of N people, and what is known of them (`_applications`), after the last `batch`.
+    ) -> tuple[Applicants, np.ndarray]:
+        """A table of N people after the last `batch`, and what stands of those who have been decided on.
+
+        Returns:
+            The people; decision, propensity, version, and the policy's own decision, shape (N, 4), of new
+            people NaN.
 
         Raises:
             FairAllError: as `decide`, where anybody cannot be decided on.
         """
         settings = self.settings
         ids = tables.ids_of(people, settings)
-        known = self._applications(connection, ids)
-        new, column, timed = known["id"].isna().to_numpy(), people[settings.id], settings.time in people
-        refuse(column, known["gone"], GONE)
+        there, new = _there(connection, ids)
+        column, timed = people[settings.id], settings.time in people
+        found, known = np.full((len(ids), 4), np.nan), None
+        if there:
+            known, gone = applications(connection, there), np.zeros(len(ids), dtype=bool)
+            gone[~new] = known[FORGOTTEN] | known[WITHDRAWN]
+            refuse(column, gone, GONE)
         given = tables.applicants(people, ids, version.policy.reader, version.scaler, settings)
-        if not new.all():
-            x, s = version.encoded(known[~new])
-            other = np.zeros(len(new), dtype=bool)
+        if known is not None:
+            x, s = version.encoded(known)
+            other, late = np.zeros((2, len(ids)), dtype=bool)
             other[~new] = ((x != given.x[~new]).any(1) | (s != given.s[~new])).numpy()
-            late = (known["time"].to_numpy() != given.time) & timed & ~new
+            late[~new] = (known["time"] != given.time[~new]) & timed
             for wrong, how in ((other, "with other features"), (late, "at another time")):
                 refuse(column, wrong, f"has been decided on {how}; an id stands for one application")
+            found[~new] = known[["accepted", "propensity", "version", "decision"]]
+            found[~new, 0] = known["accepted"].where(~known["undecided"])
+            found[~new, 1] = known["propensity"].where(known["override"].isna())
         if new.any() and batch.timed not in (None, timed):
             why = "this table is unlike those before; either all tables of a ledger have times or none"
             raise FairAllError(f"column {settings.time!r}: {why}")
+        last, now = latest_times(connection)
         if timed:
-            latest = latest_application(connection)
-            early = new & (given.time < latest - tables.LATE)
-            why = f"is before the last application, of {tables.told(latest)}: times may not run backwards"
+            early = new & (given.time < last - tables.LATE)
+            why = f"is before the last application, of {tables.told(last)}: times may not run backwards"
             how = "fairall live withdraw leaves that one out if it is wrong"
             refuse(people[settings.time], early, f"{why}; {how}")
         if not confirm_times:
-            tables.require_near(people, given.time, connection, settings)
-        return given, known
+            tables.require_near(people, given.time, now, settings)
+        return given, found
 
     def outcomes(self, table: pd.DataFrame, *, confirm_times: bool = False) -> dict[str, int]:
         """Record outcomes of accepted people, in one transaction.
@@ -393,20 +421,23 @@ class Ledger(Viewed):
         """
         settings = self.settings
         with self.opened.writing() as connection:
-            known, column = self._applications(connection, tables.ids_of(table, settings)), settings.id
-            refuse(table[column], known["id"].isna(), "has not been decided on: an outcome needs a decision")
-            gone = known["gone"].to_numpy()
+            there, new = _there(connection, tables.ids_of(table, settings))
+            known, column, now = applications(connection, there), settings.id, latest_times(connection)[1]
+            refuse(table[column], new, "has not been decided on: an outcome needs a decision")
+            gone = (known[FORGOTTEN] | known[WITHDRAWN]).to_numpy()
             table, known = table[~gone], known[~gone]
             timed = settings.time in table
-            by_default = clock(connection) if chain.last(connection, BATCHES).timed else _now()
+            by_default = now if chain.last(connection, BATCHES).timed else _now()
             label, times = tables.outcomes(table, settings, by_default)
+            waits = "waits for the decision of a person: fairall live override"
+            refuse(table[column], known["undecided"].to_numpy(dtype=bool), waits)
             refused = ~known["accepted"].to_numpy(dtype=bool)
             refuse(table[column], refused, "was rejected: an outcome needs an acceptance")
             # A time at midnight may be all that is known of the day.
             early = times + (tables.DAY - 1) * (times % tables.DAY == 0) < known["time"].to_numpy()
             refuse(table[settings.time if timed else column], early, "is before the application")
             if not confirm_times:
-                tables.require_near(table, times, connection, settings)
+                tables.require_near(table, times, now, settings)
             numbers = known["id"].astype(int).tolist()
             there = chain.read(connection, OUTCOMES, "application", numbers)
             before = {row.application: (row.label, row.time if timed else None) for row in there}
@@ -458,7 +489,7 @@ class Ledger(Viewed):
         after = before.learnt(updates)
         told |= {"labels": len(label), "good": float(label.mean()) if len(label) else None}
         told |= {"updates": len(updates)} | self._changes(after, some, probability)
-        held = log_of(rows, before.policy, settings, held=True)
+        held = log_of(rows, before, settings, held=True)
         first, second = (self.acceptance(version, held.rows) for version in (duty, after))
         guard = compared(held, first, second, settings.gap, last)
         good = json.loads(rows.versions["report"].iloc[parent - 1])["good"]
@@ -484,7 +515,7 @@ class Ledger(Viewed):
     def log(self) -> Log:
         """The decisions so far, with their exact propensities, as a log for `fairall evaluate`."""
         with self.opened.reading() as connection:
-            return log_of(record(connection), self._on_duty(connection).policy, self.settings)
+            return log_of(record(connection), self._on_duty(connection), self.settings)
 
     @property
     def title(self) -> str:
@@ -499,7 +530,8 @@ class Ledger(Viewed):
     def summary(self) -> pd.DataFrame:
         """A row per group: `people`, share `accepted`, `outcomes` as old as the horizon, and their `value`.
 
-        The value is of an accepted person: the share of good outcomes less the cost; NaN without outcomes.
+        The value is of an accepted person: the share of good outcomes less the cost, or in money with
+        amounts; NaN without outcomes.
         `status` adds intervals, versions, drift and alarms.
         """
         groups = pd.DataFrame(self.status()["groups"], columns=["group", *GROUPS]).set_index("group")
@@ -525,8 +557,21 @@ class Ledger(Viewed):
                 f"{self.store.name}: does not go on from the head {head:.64}: rows were removed or changed "
                 "since then, or the head is not whole; compare with a copy"
             )
-        held = log_of(rows, duty.policy, self.settings, held=True)
+        held = log_of(rows, duty, self.settings, held=True)
         return status(rows, duty, self.settings, lacking(held, self.acceptance(duty, held.rows)))
+
+    def waiting(self) -> pd.DataFrame:
+        """Who is waited for, the longest overdue first, without those who were forgotten or withdrawn.
+
+        Returns:
+            A row for each person: the id, `applied` and `due`, when the outcome is as old as the horizon
+            (missing without one), `overdue`, whole days since then by the latest time in the ledger (missing
+            where it is not), and `waits_for`, the `outcome`, or of somebody who was referred the `decision`.
+        """
+        from fairall.live.status import waiting
+
+        with self.opened.reading() as connection:
+            return waiting(record(connection), self.settings)
 
     def _draw(self, what: str, axes: Axes) -> None:
         """Draw the acceptance of the groups by batch, or the differences in value of versions."""
@@ -534,10 +579,49 @@ class Ledger(Viewed):
 
         (page.draw_value if what == "value" else page.draw_acceptance)(self.status(), axes)
 
-    def promote(self, version: int) -> bool:
+    def override(self, person: str, accepted: bool, *, by: str, why: str) -> bool:
+        """Record that a person decides on somebody, instead of the policy or after it.
+
+        The last decision stands; the policy's own and its propensity stay beside it. Versions learn from the
+        outcome of whoever was accepted, without a propensity.
+
+        Args:
+            person: id.
+            accepted: the decision.
+            by: who decided.
+            why: the reason; it is erased where the person is forgotten.
+
+        Returns:
+            Whether anything has changed.
+
+        Raises:
+            FairAllError: where the person is not there, the outcome is known already, or a name or reason is
+                lacking.
+        """
+        if not by.strip() or not why.strip():
+            raise FairAllError("say who has decided, and why: --by NAME --why TEXT (by= and why=)")
+        with self.opened.writing() as connection:
+            known = self._known(connection, person)
+            number = known["id"].item()
+            for how in (FORGOTTEN, WITHDRAWN):
+                if known[how].item():
+                    raise FairAllError(f"{person}: was {how}; nothing is decided any more")
+            if chain.read(connection, OUTCOMES, "application", [number]):
+                raise FairAllError(f"{person}: the outcome is known; a decision is taken before it")
+            if not known["undecided"].item() and known["accepted"].item() == accepted:
+                return False
+            row = {"application": number, "accepted": int(accepted), "by": by, "why": why, "at": _now()}
+            chain.append(connection, OVERRIDES, [row | {"salt": secrets.token_bytes(16)}])
+        return True
+
+    def promote(self, version: int, *, by: str = "") -> bool:
         """Put a version on duty, or back on duty; return whether anything has changed.
 
         Learning goes on from it: of versions made since the last promotion nothing is kept.
+
+        Args:
+            version: its number.
+            by: who does it, for the record; likewise in `withdraw` and `forget`.
 
         Raises:
             FairAllError: where there is no such version.
@@ -547,10 +631,10 @@ class Ledger(Viewed):
             lineage(connection, version)
             if chain.last(connection, DUTY).version == version == self._learns_from(connection)[0]:
                 return False
-            self._promote(connection, version, "by hand")
+            self._promote(connection, version, "by hand", by)
         return True
 
-    def withdraw(self, person: str) -> list[int]:
+    def withdraw(self, person: str, *, by: str = "") -> list[int]:
         """Leave out an application that was entered by mistake, for instance with a wrong time.
 
         Its rows stay, but nothing counts them any more: neither the latest time, nor learning, comparisons of
@@ -564,14 +648,15 @@ class Ledger(Viewed):
             FairAllError: where the person is not there, or the application was withdrawn already.
         """
         with self.opened.writing() as connection:
-            return self._remove(connection, person, WITHDRAWN)[1]
+            return self._remove(connection, person, WITHDRAWN, by)[1]
 
-    def forget(self, person: str) -> list[int]:
+    def forget(self, person: str, *, by: str = "") -> list[int]:
         """Erase the features of a person from the ledger and from the memory of all versions.
 
-        The id, the decision, the group and the outcome stay, so that counts do. What a version has learnt
-        stays in its weights, in those of trees as a bound that is a value of the person; a version that has
-        learnt from the person cannot be made again.
+        With them go the reasons of decisions that people took on the person. The id, the decision, the group
+        and the outcome stay, so that counts do. What a version has learnt stays in its weights, in those of
+        trees as a bound that is a value of the person; a version that has learnt from the person cannot be
+        made again.
 
         Returns:
             The versions that have learnt from the person or were made from such, which may hold values.
@@ -581,11 +666,10 @@ class Ledger(Viewed):
         """
         with self.opened.writing() as connection:
             duty = self._on_duty(connection)  # which may remember the person
-            known, learnt = self._remove(connection, person, FORGOTTEN)
-            x = duty.encoded(known)[0][0]
-            hashed = chain.digest(known["salt"].item(), known["features"].item().encode())
-            own = sql.update(APPLICATIONS).where(APPLICATIONS.c.id == known["id"].item())
-            connection.execute(own.values(features=hashed, salt=None))
+            known, learnt = self._remove(connection, person, FORGOTTEN, by)
+            x, number = duty.encoded(known)[0][0], known["id"].item()
+            for table, name in ((APPLICATIONS, "id"), (OVERRIDES, "application")):
+                chain.erase(connection, table, name, number)
             for version in connection.scalars(sql.select(VERSIONS.c.id)).all() if learnt else []:
                 columns = chain.large(connection, version)
                 state = unpacked(columns["state"])
@@ -614,18 +698,19 @@ class Ledger(Viewed):
         parent = version.id if version.entry > duty.entry else duty.version
         return parent, version.id, *newest(connection, REMOVED)
 
-    def _promote(self, connection: sql.Connection, version: int, why: str) -> None:
-        chain.append(connection, DUTY, [{"version": version, "at": _now(), "why": why}])
+    def _promote(self, connection: sql.Connection, version: int, why: str, by: str = "") -> None:
+        chain.append(connection, DUTY, [{"version": version, "at": _now(), "why": why, "by": by}])
 
-    def _applications(self, connection: sql.Connection, ids: Sequence[str]) -> pd.DataFrame:
-        """Rows of `record.applications` of N ids, which are the index, missing where nothing is known.
+    def _known(self, connection: sql.Connection, person: str) -> pd.DataFrame:
+        """The row of `record.applications` of a person; raises FairAllError where the id is not there."""
+        there, new = _there(connection, identifiers(pd.Series([person])).tolist())
+        if new.any():
+            raise FairAllError(f"{person}: has not been decided on; nothing is known")
+        return applications(connection, there)
 
-        Besides, `gone` says whether the application was withdrawn, or the person forgotten.
-        """
-        known = applications(connection, "person", ids).set_index("person").reindex(ids)
-        return known.assign(gone=known[FORGOTTEN].eq(True) | known[WITHDRAWN].eq(True))
-
-    def _remove(self, connection: sql.Connection, person: str, how: str) -> tuple[pd.DataFrame, list[int]]:
+    def _remove(
+        self, connection: sql.Connection, person: str, how: str, by: str
+    ) -> tuple[pd.DataFrame, list[int]]:
         """Record that an application was withdrawn, or a person forgotten.
 
         Returns:
@@ -635,13 +720,12 @@ class Ledger(Viewed):
         Raises:
             FairAllError: where the id is not there, or that was done already.
         """
-        known = applications(connection, "person", identifiers(pd.Series([person])).tolist())
-        if known.empty:
-            raise FairAllError(f"{person}: has not been decided on; nothing is known")
+        known = self._known(connection, person)
         if known[how].item():
             raise FairAllError(f"{person}: was {how} already")
         number = known["id"].item()
-        chain.append(connection, REMOVED, [{"application": number, "how": how, "at": _now()}])
+        row = {"application": number, "how": how, "by": by, "at": _now()}
+        chain.append(connection, REMOVED, [row])
         learnt = connection.scalars(sql.select(LEARNT.c.version).where(LEARNT.c.application == number))
         return known, with_descendants(chain.read(connection, VERSIONS), learnt.all())
 
@@ -677,6 +761,13 @@ class Ledger(Viewed):
         name = after.policy.reader.group_name
         groups = {name(float(s)): [float(b), float(a)] for s, b, a in both.itertuples()}
         return {"changed": float(np.abs(probability - before).mean()), "acceptance": groups}
+
+
+def _there(connection: sql.Connection, ids: Sequence[str]) -> tuple[list[sql.Row[Any]], np.ndarray]:
+    """Rows of applications by their N ids, in their order, and who has none, shape (N,)."""
+    rows = chain.read(connection, APPLICATIONS, "person", ids)
+    names = {row.person for row in rows}
+    return rows, np.array([person not in names for person in ids])
 
 
 def _drawn(text: str) -> float:

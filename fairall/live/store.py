@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from fairall.errors import FairAllError
 from fairall.runtime.credentials import complete, hidden
 from fairall.storage.files import sqlite_url
 
-FORMAT = 6  # of the tables; increased when older ledgers would be read wrongly
+FORMAT = 7  # of the tables; increased when older ledgers would be read wrongly
 WAIT = 30  # seconds for another process that writes
 LOCK = 0x46414C4C  # of the writers of a PostgreSQL server
 META = sql.MetaData()
@@ -45,12 +46,13 @@ VERSIONS = _rows(
     Column("learnt", Text),
     Column("report", Text),
 )
-# The version of the last row is on duty.
+# The version of the last row is on duty; `by` is who put it there.
 DUTY = _rows(
     "duty",
     Column("version", ForeignKey("versions.id")),
     Column("at", BigInteger),
     Column("why", Text),
+    Column("by", Text),
 )
 # People who were decided on together, none in the first, which has id 0. `timed` says whether they had times,
 # `places` how many could be accepted, NULL without a limit; `state` is the hash of that of the random numbers
@@ -66,7 +68,8 @@ GENERATOR = sql.Table(
     "generator", META, Column("id", Integer, primary_key=True), Column("state", LargeBinary)
 )
 # `features` are cells as a row of CSV, which are hashed with `salt`; once the person is forgotten `features`
-# is that hash, and `salt` NULL. Nothing is learnt from `held`.
+# is that hash, and `salt` NULL. `accepted` is the decision of the policy, which takes none on people who are
+# referred to a person: theirs, and `propensity`, are NULL. Nothing is learnt from `held`.
 APPLICATIONS = _rows(
     "applications",
     Column("person", Text, unique=True),
@@ -81,6 +84,16 @@ APPLICATIONS = _rows(
     Column("accepted", Integer),
     Column("held", Integer),
 )
+# Decisions of people, of which the last one of an application stands. `why` is hashed and erased as features.
+OVERRIDES = _rows(
+    "overrides",
+    Column("application", ForeignKey("applications.id"), index=True),
+    Column("accepted", Integer),
+    Column("by", Text),
+    Column("why", Text),
+    Column("salt", LargeBinary),
+    Column("at", BigInteger),
+)
 # The last outcome of an application counts; earlier ones were corrected.
 OUTCOMES = _rows(
     "outcomes",
@@ -89,13 +102,15 @@ OUTCOMES = _rows(
     Column("time", BigInteger, index=True),
     Column("at", BigInteger),
 )
-# Whom a version has learnt from that its parent had not, by which outcome, in which of its updates.
+# Whom a version has learnt from that its parent had not, by which outcome and which decision of a person, in
+# which of its updates.
 LEARNT = sql.Table(
     "learnt",
     META,
     Column("application", ForeignKey("applications.id"), primary_key=True),
     Column("version", ForeignKey("versions.id"), primary_key=True),
     Column("outcome", ForeignKey("outcomes.id")),
+    Column("override", ForeignKey("overrides.id")),
     Column("part", Integer),
     sqlite_with_rowid=False,
 )
@@ -104,13 +119,17 @@ REMOVED = _rows(
     "removed",
     Column("application", ForeignKey("applications.id"), index=True),
     Column("how", Text),
+    Column("by", Text),
     Column("at", BigInteger),
 )
 # The hash of weights and state of a version; the last one counts, after people were erased from them.
 SUMS = _rows("sums", Column("version", ForeignKey("versions.id"), index=True), Column("sum", Text))
-# What changes: the last state of the random numbers; by `forget` the features of a person, and copies of them
-# in the memory of a learner.
-CHANGED = {APPLICATIONS: ("features", "salt"), GENERATOR: ("state",), VERSIONS: ("state",)}
+# Columns that `forget` replaces by their hash with `salt`, the column after them.
+ERASED = {APPLICATIONS: APPLICATIONS.c.features, OVERRIDES: OVERRIDES.c.why}
+# What changes: the last state of the random numbers; by `forget` also copies of features in the memory of a
+# learner.
+CHANGED = {GENERATOR: ["state"], VERSIONS: ["state"]}
+CHANGED |= {table: [column.name, "salt"] for table, column in ERASED.items()}
 CHAINED = [table for table in META.sorted_tables if "entry" in table.c]
 
 
@@ -231,8 +250,13 @@ class Store:
 
 def newest(connection: sql.Connection, *tables: sql.Table) -> tuple[int, ...]:
     """The last id of each of some tables; without rows it is before the first."""
+    return tuple(connection.execute(_newest(tables)).one())
+
+
+@cache
+def _newest(tables: Sequence[sql.Table]) -> sql.Select[Any]:
     last = (sql.func.coalesce(sql.func.max(table.c.id), -int(table is BATCHES)) for table in tables)
-    return tuple(connection.execute(sql.select(*(sql.select(one).scalar_subquery() for one in last))).one())
+    return sql.select(*(sql.select(one).scalar_subquery() for one in last))
 
 
 def _require_last_rows(connection: sql.Connection) -> None:

@@ -32,12 +32,15 @@ def used(kept: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) ->
     own = Ledger(place)
     for step in range(2):
         decided = own.decide(people(60 * step, 60, step))
+        for person in decided.loc[decided["decision"] == 0, "id"].iloc[:2]:
+            own.override(person, True, by="Berg", why="a new job")
         own.outcomes(repaid(decided, step, share=0.9))
         own.learn()
     own.promote(2)
     accepted = decided.loc[decided["decision"] == 1, "id"]
     for person in accepted[:10]:  # some of them are remembered
         own.forget(person)
+    own.forget(decided.loc[decided["decision"] == 0, "id"].iloc[0])
     own.withdraw(accepted.iloc[-1])
     own.decide(people(120, 20, 4))
     assert min(map(len, tables(place).values())) > 0

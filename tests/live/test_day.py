@@ -1,7 +1,6 @@
 """An officer's day: spellings, times, rows that are left out, places, reasons, and who is forgotten."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from fairall.data.people import Decided
 from fairall.decide.reasons import PLACES
 from fairall.models.known import hashes
 from fairall.online.process import Process
-from tests.conftest import CHECKOUT, own_process, succeeded, typed_line
+from tests.conftest import succeeded
 from tests.live.conftest import (
     COPIES,
     KNOWN,
@@ -32,7 +31,6 @@ from tests.live.conftest import (
     repaid,
     rows,
 )
-from tests.test_docs import commands
 
 
 def test_other_spellings_are_the_same_people_and_outcomes(ledger: Make) -> None:
@@ -171,20 +169,3 @@ def test_nothing_of_a_forgotten_person_is_in_the_file_or_comes_back(words: list[
         back = "update applications set features = ?, salt = ? where person = ?"
         connection.execute(back, [features, salt, someone])
     assert "of somebody who was forgotten" in noticed(place)
-
-
-@pytest.mark.whole
-def test_the_commands_of_the_page_as_they_are_typed(tmp_path: Path) -> None:
-    script, said = CHECKOUT / "examples" / "loans.py", ""
-    own_process(script, "year", "--year", cwd=tmp_path, check=True)
-    for line in commands(CHECKOUT / "docs" / "live.md"):
-        if re.search("month|frozen|HASH|tracking.register|://|RUN", line):
-            continue
-        if "outcomes" in line:
-            own_process(script, "year", "--repaid", "2025-05-01", cwd=tmp_path, check=True)
-        for typed in (line, line.replace("01", "02")) if "decide" in line else [line]:
-            ended = typed_line(typed, tmp_path)
-            assert (ended.returncode, ended.stderr) == (0, ""), typed
-            said += ended.stdout
-    for part in ("version: 1\n", "version: 2\nparent: 1\n", "Ledger loans.db: 2000 people", "are erased"):
-        assert part in said

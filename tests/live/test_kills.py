@@ -1,114 +1,87 @@
-"""Commands that are killed at any of their writes, and two that write at once."""
+"""Commands that are killed at any of their writes, and several that write at once."""
 
-import itertools
-import os
-import shutil
-import signal
+import json
+import random
+import re
 import sqlite3
-from collections.abc import Callable
+from collections import Counter
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
-import sqlalchemy as sql
 
+from benchmarks.in_process import Ended
+from benchmarks.kills import ended, forked, killed_day
 from fairall import Ledger
 from fairall.online.process import Process
-from tests.live.conftest import MEMORY, METHOD, SMALL, Make, content, noticed, people, refusing, repaid, rows
+from tests.conftest import typed
+from tests.live.conftest import Make, noticed, people, refusing, repaid, rows
 
-Work = Callable[[Path], object]
-VERBS: dict[str, list[Any]] = {
-    "decide": [people(120, 40, 5)],
-    "outcomes": [],
-    "learn": [],
-    "promote": [1],
-    "forget": ["L0001"],
-    "withdraw": ["L0001"],
-}
-
-
-def in_a_child(work: Work, place: Path, before: int = 0) -> int:
-    """Fork a process that does `work`, and is killed before its write of that number; its id.
-
-    Pages are written when they are changed, so that a kill leaves half of a transaction in the file.
-    """
-    if child := os.fork():
-        return child
-    writes, code = itertools.count(1), 1
-
-    def count(connection: object, cursor: object = None, statement: str = "COMMIT", *_: object) -> None:
-        if not statement.startswith(("SELECT", "PRAGMA", "BEGIN")) and next(writes) == before:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    for event in ("before_cursor_execute", "commit"):
-        sql.event.listen(sql.Engine, event, count)
-    sql.event.listen(sql.Engine, "connect", lambda connection, _: connection.execute("pragma cache_size = 1"))
-    try:
-        work(place)
-        code = 0
-    finally:
-        os._exit(code)
-
-
-def killed(child: int) -> bool:
-    """Wait for a process; whether it was killed, where it did not end well."""
-    status = os.waitpid(child, 0)[1]
-    assert status in (0, signal.SIGKILL), f"the work ended with status {status}"
-    return status == signal.SIGKILL
+PROCESSES, ROUNDS = 4, 3
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("verb", VERBS)
-def test_a_killed_command_has_done_nothing_and_does_the_same_again(
-    verb: str, kept: Callable[..., Path], tmp_path: Path
-) -> None:
-    begin, calm, place = (tmp_path / name for name in ("begin.db", "calm.db", "loans.db"))
-    own = Ledger(shutil.copy(kept(*MEMORY), begin))
-    own.outcomes(repaid(own.decide(people(0, 60)), 1))
-    own.promote(own.learn()["version"])
-    decided = own.decide(people(60, 60, 1))
-    own.outcomes(repaid(decided, 2, share=0.5))
-    given = VERBS[verb] if verb != "outcomes" else [repaid(decided, 3)]
-
-    def work(place: Path) -> None:
-        getattr(Ledger(place), verb)(*given)
-
-    work(Path(shutil.copy(begin, calm)))
-    for before in itertools.count(1):
-        shutil.copy(begin, place)
-        if not killed(in_a_child(work, place, before)):
-            break
-        assert content(place) == content(begin)
-        work(place)
-        assert content(place) == content(calm)
-        assert not noticed(place)
-    assert before > 2
+def test_a_killed_command_has_done_nothing_and_does_the_same_again(tmp_path: Path) -> None:
+    kills = Counter(killed_day(["loans.db"] * 2, tmp_path, random.Random(0), step=3))
+    assert len(kills) > 8
+    assert sum(kills.values()) > 40
+    assert (tmp_path / "hunted" / "loans.db").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.whole
-def test_a_killed_start_is_no_obstacle(tmp_path: Path) -> None:
-    def work(place: Path) -> None:
-        Ledger.start(place, *SMALL, *METHOD, f"outputs_dir={tmp_path}")
+def test_processes_that_type_at_once_lose_and_double_nothing(ledger: Make, tmp_path: Path) -> None:
+    """They decide on their own and on the same people, and change the same applications."""
+    own = ledger("live.held_out=0", "live.explore=0.2")
+    first = own.decide(people(0, 100))
+    rejected, accepted = (first.loc[first["decision"] == made, "id"].tolist() for made in (0, 1))
 
-    assert killed(in_a_child(work, tmp_path / "loans.db", 20))
-    work(tmp_path / "loans.db")
-    assert (tmp_path / "loans.db").stat().st_mode & 0o777 == 0o600
+    def typing(number: int) -> Ended:
+        folder, said = tmp_path / str(number), list[tuple[str, int, Any]]()
+        folder.mkdir()
 
+        def live(verb: str, *words: str) -> Ended:
+            done = typed("live", verb, "../loans.db", *words, "--json", cwd=folder)
+            said.append((verb, done.returncode, done.stderr or json.loads(done.stdout)))
+            return done
 
-@pytest.mark.whole
-def test_processes_decide_on_everybody_once(ledger: Make, tmp_path: Path) -> None:
-    ledger()
+        for k in range(ROUNDS):
+            both = pd.concat([people(100 + 10 * k, 10), people(140 + 60 * number + 20 * k, 20)])
+            both.sample(frac=1, random_state=number).to_csv(folder / "people.csv", index=False)
+            live("decide", "people.csv", "-o", f"{k}.csv")
+            repaid(pd.read_csv(folder / f"{k}.csv"), 1).to_csv(folder / "outcomes.csv", index=False)
+            live("outcomes", "outcomes.csv")
+            live("override", rejected[k], "accept", "--by", str(number), "--why", "a guarantor")
+            live("withdraw", accepted[k])
+            done = live("learn")
+        (folder / "said.json").write_text(json.dumps(said))
+        return done
 
-    def work(place: Path) -> None:
-        for first in range(0, 100, 10):
-            Ledger(place).decide(people(first, 10))
-
-    children = [in_a_child(work, tmp_path / "loans.db") for _ in range(3)]
-    assert [killed(child) for child in children] == [False] * 3
+    children = [forked(partial(typing, number)) for number in range(PROCESSES)]
+    assert set(map(ended, children)) <= {0, 1}
     assert not noticed(tmp_path / "loans.db")
-    query = "select count(*), count(distinct batch) from applications"
-    assert rows(tmp_path / "loans.db", query) == [(100, 10)]
+    said = [one for file in tmp_path.glob("*/said.json") for one in json.loads(file.read_text())]
+    told = {verb: [word for what, code, word in said if (what, code) == (verb, 0)] for verb, *_ in said}
+    for refusal in [word for _, code, word in said if code]:
+        assert re.fullmatch("fairall: .*(changed it meanwhile: try again|was withdrawn already)\n", refusal)
+
+    def count(table: str) -> int:
+        return int(rows(tmp_path / "loans.db", f"select count(*) from {table}")[0][0])
+
+    wrote = {"decide": "new", "outcomes": "new", "override": "changed"}
+    written = {verb: sum(one[name] for one in told[verb]) for verb, name in wrote.items()}
+    assert written == {
+        "decide": count("applications where batch > 1"),
+        "outcomes": count("outcomes"),
+        "override": count("overrides"),
+    }
+    assert (written["override"], len(told["withdraw"])) == (ROUNDS, count("removed")) == (ROUNDS, ROUNDS)
+    versions = sorted(filter(None, (one["version"] for one in told["learn"])))
+    assert versions == [*range(2, 1 + count("versions"))]
+    decided = pd.concat(map(pd.read_csv, tmp_path.glob("*/[0-9].csv"))).drop_duplicates()
+    assert len(decided) == decided["id"].nunique() == written["decide"]
 
 
 def test_one_of_two_writers_waits_or_is_told(
@@ -133,7 +106,7 @@ def test_what_another_process_does_while_one_learns_is_not_lost(
 
     def slow(self: Process, due: Any) -> None:
         monkeypatch.undo()
-        getattr(Ledger(tmp_path / "loans.db"), verb)(*VERBS[verb])
+        getattr(Ledger(tmp_path / "loans.db"), verb)(*({"learn": []}.get(verb, ["L0001"])))
         learn(self, due)
 
     monkeypatch.setattr(Process, "learn", slow)

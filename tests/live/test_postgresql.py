@@ -1,6 +1,7 @@
-"""The same ledger in a PostgreSQL database, by Python and by commands that show no password."""
+"""The same ledger in a PostgreSQL database, by commands that show no password."""
 
 import os
+import random
 import shutil
 import subprocess
 import tempfile
@@ -8,14 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 import sqlalchemy as sql
 from sqlalchemy.exc import DBAPIError
 
+from benchmarks.kills import killed_day
 from fairall import Ledger
 from tests.conftest import refused, succeeded
-from tests.live.conftest import MEMORY, SMALL, people, refusing, repaid
+from tests.live.conftest import refusing
 
 PASSWORD = "s3cr3t"
 PROGRAMS = os.pathsep.join([os.environ["PATH"], *map(str, Path("/usr/lib/postgresql").glob("*/bin"))])
@@ -64,26 +65,17 @@ def url() -> Iterator[str]:
 def test_a_ledger_in_a_server_is_that_in_a_file(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = [*SMALL, *MEMORY, f"outputs_dir={tmp_path}"]
-    both = [Ledger.start(place, *words) for place in (url, f"{tmp_path}/loans.db")]
-    for step in range(3):
-        there, here = (own.decide(people(60 * step, 60, step)) for own in both)
-        pd.testing.assert_frame_equal(there, here)
-        told = [(own.outcomes(repaid(here, step)), own.learn(), own.promote(step + 2)) for own in both]
-        assert told[0] == told[1]
-    for own in both:
-        assert (own.forget("L0001"), own.withdraw("L0002")) == ([2, 3, 4], [2, 3, 4])
-    pd.testing.assert_frame_equal(*(own.to_frame() for own in both))
-    with refusing("is there already"):
-        Ledger.start(url, *words)
+    """A day of all verbs is typed on both; in the server commands are killed, too."""
+    assert len([*killed_day(["loans.db", url], tmp_path, random.Random(1), step=9)]) > 10
+    own = Ledger(url)
     for statement in ("DELETE FROM outcomes", "UPDATE duty SET why = ''"):
         with pytest.raises(DBAPIError, match="append-only"):
             execute(url, statement)
     monkeypatch.setattr("fairall.live.store.WAIT", 1)
     with engine(url).begin() as connection:
-        connection.exec_driver_sql("LOCK TABLE applications IN EXCLUSIVE MODE")
+        connection.exec_driver_sql("LOCK TABLE chain IN EXCLUSIVE MODE")
         with refusing("another process has been writing for 1 seconds"):
-            both[0].decide(people(200, 10, 9))
+            own.withdraw("249")
     withheld = url.replace(f":{PASSWORD}", "")
     said = [refused("live", "promote", withheld, "1", cwd=tmp_path)]
     assert "no password supplied" in said[0]
@@ -91,7 +83,7 @@ def test_a_ledger_in_a_server_is_that_in_a_file(
     (tmp_path / "pass").chmod(0o600)
     monkeypatch.setenv("PGPASSFILE", str(tmp_path / "pass"))
     said.append(succeeded("live", "status", withheld, "--html", "page", cwd=tmp_path).stdout)
-    assert f"Ledger {url.replace(f'lender:{PASSWORD}@', '')}: 179 people" in said[1]
+    assert f"Ledger {url.replace(f'lender:{PASSWORD}@', '')}: {own.status()['people']} people" in said[1]
     said.append(succeeded("evaluate", url, cwd=tmp_path).stdout)
     (tmp_path / "pass").unlink()
     execute(url, "ALTER TABLE outcomes DISABLE TRIGGER outcomes_update")
