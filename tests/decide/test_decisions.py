@@ -36,7 +36,7 @@ def test_what_is_typed_adds_these_columns_and_says_this(
     given, written = ((tmp_path / name).read_text().splitlines() for name in ("people.csv", "out.csv"))
     assert all(row.startswith(f"{cells},") for cells, row in zip(given, written, strict=True))
     assert [*out] == [*given[0].split(","), *expected]
-    pd.testing.assert_frame_equal(out[[*expected]], expected)
+    pd.testing.assert_frame_equal(out[[*expected]], expected, rtol=0, atol=1e-9)
     lines = [re.sub("[│ ]+", " ", line).strip() for line in said.splitlines() if line[0] not in "┏┃┡└"]
     assert [line for line in lines if line not in ALWAYS] == case["says"].splitlines()
     assert "--json" in words or {*ALWAYS} <= {*lines}

@@ -53,3 +53,8 @@ def test_exact_propensities_are_for_so_many_and_a_seed_is_a_whole_number() -> No
     wrong: Any = 2.5
     with pytest.raises(FairAllError, match="is not possible: it must be a whole number"):
         Rule(0.5, draw=wrong)
+
+
+def test_who_is_referred_shares_no_place_with_equal_people() -> None:
+    _, propensity = Rule(0.5, places=1).decisions(np.full(3, 0.9), referred=np.array([True, False, False]))
+    assert propensity.tolist() == [0.0, 0.5, 0.5]
