@@ -69,7 +69,7 @@ def day(place: str, folder: Path, chance: random.Random) -> Iterator[list[str]]:
             words = [str(chance.choice([*decision.index]))]
         elif verb == "override":
             someone = chance.choice([person for person in decision.index if person not in told])
-            decision[someone] = chance.randint(0, 1)
+            decision[someone] = float(decision[someone] != 1)
             words = [str(someone), ["reject", "accept"][int(decision[someone])], "--why", "a guarantor"]
         yield ["live", verb, place, *words]
         if verb == "decide":
