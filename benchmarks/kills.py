@@ -113,12 +113,12 @@ def killed_day(
             child = forked(partial(typed, *words, cwd=hunted), 1 + number * step if step else 0)
             if (found := ended(child, moment)) != KILLED:
                 break
-            yield words[1]
             there = content(other)
             if there not in (before, after):
                 raise FaultError("what was killed has done a part of its work", words)
             if there and typed("live", "status", words[2], cwd=hunted).returncode:
                 raise FaultError("is damaged by a kill", words)
+            yield words[1]
         # What was done already may be refused, such as a ledger that is there.
         if found != code and there != after:
             raise FaultError(f"exit code {found} after a kill, {code} without", words)
