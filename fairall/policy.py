@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Collection
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ from omegaconf import OmegaConf
 from safetensors.torch import load as deserialised
 from safetensors.torch import save as serialised
 from scipy.special import expit
-from torch import Tensor
+from torch import Tensor, nn
 
 import fairall
 from fairall.config.checks import require
@@ -36,13 +36,13 @@ from fairall.tables.people import PeopleReader
 
 FORMAT = 10  # of the folder; increased when older folders would be read wrongly
 CONFIG, FEATURES, WEIGHTS, SUMS = "config.yaml", "features.json", "weights.safetensors", "SUMS"
-LEARNER, POINTS_NAME = "learner.", "points"  # names of tensors: a prefix of those of the state, and one
+LEARNER, POINTS_NAME = "learner", "points"  # names of tensors: a prefix of those of the state, and one
 SAMPLES_AT_ONCE = 300_000  # of all replicates, since a layer of a net keeps a value per unit and sample
 DECIMALS = 6  # of combined probabilities: beyond them is rounding of float32, which depends on other rows
 ENSEMBLES = ("mean", "median")  # over seeds
-ONE_SEED = "seed:"  # before its number
 
 
+@dataclass(eq=False, repr=False)
 class Policy:
     """The policies of all seeds of a finished run.
 
@@ -57,24 +57,20 @@ class Policy:
 
     classes_: ClassVar[np.ndarray] = np.array([0, 1])
 
-    def __init__(
-        self,
-        learner: Learner,
-        reader: PeopleReader,
-        points: Tensor,
-        config: Config | None = None,
-        modules: Collection[str] = (),
-    ) -> None:
-        self.learner = learner
-        self.reader = reader
-        self.points = points
-        self.config = config
-        self.modules = modules
+    learner: Learner
+    reader: PeopleReader
+    points: Tensor
+    config: Config | None = None
+    modules: Collection[str] = ()
 
     @classmethod
     def of(cls, learner: Learner, data: PreparedData) -> Policy:
-        """The policy of a learner trained on `data`."""
-        return cls(learner, data.reader, _points_of(learner))
+        """The policy of a learner trained on `data`, with points of the size that the learner asks for."""
+        streams, schema = FixedSamples(learner.setting.seeds), learner.setting.schema
+        somebody = torch.tensor([feature.codes[0] if feature.codes else 0.0 for feature in schema])
+        s = torch.ones(len(streams.seeds), 1)
+        learner.propensity(somebody.expand(len(s), 1, -1), s, streams)
+        return cls(learner, data.reader, streams.points)
 
     def save(self, folder: Path, config: Config) -> None:
         """Write config.yaml, features.json, weights.safetensors and, last, SUMS."""
@@ -83,12 +79,9 @@ class Policy:
             OmegaConf.save(OmegaConf.create(config.to_plain()), temporary)
         plain = {"format": FORMAT, "fairall": fairall.__version__} | asdict(self.reader)
         write_text(folder / FEATURES, json.dumps(plain, indent=1, allow_nan=False) + "\n")
-        state = {LEARNER + name: tensor for name, tensor in self.learner.state_dict().items()}
+        state = nn.ModuleDict({LEARNER: self.learner}).state_dict() | {POINTS_NAME: self.points}
         # Copies, since the format has no tensors that share memory.
-        copies = {
-            name: tensor.clone(memory_format=torch.contiguous_format)
-            for name, tensor in (state | {POINTS_NAME: self.points}).items()
-        }
+        copies = {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in state.items()}
         with atomic(folder / WEIGHTS) as temporary:
             temporary.write_bytes(serialised(copies))
         write_sums(folder / SUMS, [CONFIG, FEATURES, WEIGHTS])
@@ -119,15 +112,14 @@ class Policy:
             require(len(points) == config.seeds, "seeds", config.seeds, f"as in {WEIGHTS}, {len(points)}")
             with Bounded(sum(one.numel() for one in tensors.values()), len(tensors)):
                 learner = learner_of(config, Setting.of(schema_of(reader), config))
-            learner.load_state_dict({name.removeprefix(LEARNER): one for name, one in tensors.items()})
+            nn.ModuleDict({LEARNER: learner}).load_state_dict(tensors)
             for part in learner.modules():
                 if isinstance(part, Fitted):
                     part.trusted = set(modules)
                     part.read()
-            fitting = _points_of(learner)[..., :1]
-            if points.dtype != fitting.dtype or points[..., :1].shape != fitting.shape:
-                raise ValueError(f"{WEIGHTS} has points of another size")
-        return cls(learner, reader, points, stored, tuple(modules))
+            policy = cls(learner, reader, points, stored, tuple(modules))
+            policy.propensity(reader.example())  # raises where points do not fit the learner
+        return policy
 
     def propensity(self, people: pd.DataFrame, *, strict: bool = False) -> np.ndarray:
         """π(d=1 | x, s) of every seed's policy, shape (E, N), in [0, 1].
@@ -188,6 +180,7 @@ class Policy:
         """`Learner.margin` of every seed's policy, shape (E, N), float64, for people as of `encoded`."""
         return self._computed(self.learner.margin, x, s)
 
+    @torch.no_grad()
     def _computed(
         self, compute: Callable[[Tensor, Tensor, SeedStreams], Tensor], x: Tensor, s: Tensor
     ) -> np.ndarray:
@@ -195,12 +188,9 @@ class Policy:
         n_seeds, size, n_points = self.points.shape
         # For each of two ũ; a method without points computes on everybody at once.
         rows = max(1, SAMPLES_AT_ONCE // (n_seeds * 2 * n_points)) if size else None
-        streams, stacked = (
-            FixedSamples(self.seeds, self.points),
-            (x.expand(n_seeds, -1, -1), s.expand(n_seeds, -1)),
-        )
-        with torch.no_grad():
-            return in_chunks(lambda x, s: compute(x, s, streams), *stacked, rows=rows).numpy()
+        streams = FixedSamples(self.seeds, self.points)
+        stacked = x.expand(n_seeds, -1, -1), s.expand(n_seeds, -1)
+        return in_chunks(lambda x, s: compute(x, s, streams), *stacked, rows=rows).numpy()
 
     def decision_proba(
         self, people: pd.DataFrame, *, policy: str = "mean", strict: bool = False
@@ -216,8 +206,7 @@ class Policy:
 
         Arguments and errors as for `decision_proba`.
         """
-        accepted = self.decision_proba(people, policy=policy, strict=strict)[:, 1] >= self.threshold
-        return accepted.astype(int)
+        return (self.decision_proba(people, policy=policy, strict=strict)[:, 1] >= self.threshold).astype(int)
 
     def predict_proba(
         self, people: pd.DataFrame, *, policy: str = "mean", strict: bool = False
@@ -230,7 +219,7 @@ class Policy:
 
     def _both(self, values: np.ndarray, policy: str) -> np.ndarray:
         positive = self.combined(values, policy)
-        return np.stack([1.0 - positive, positive], axis=1)
+        return np.column_stack([1.0 - positive, positive])
 
     def predict(self, people: pd.DataFrame, *, policy: str = "mean", strict: bool = False) -> np.ndarray:
         """The likelier labels, 1 or 0, shape (N,), which are no decisions: those are of `decide`.
@@ -265,7 +254,7 @@ class Policy:
         sound = np.isfinite(self.propensity(self.reader.example())).all(axis=1)
         for weights in self.learner.parameters():
             if weights.shape[:1] == sound.shape:
-                sound &= torch.isfinite(weights).reshape(len(sound), -1).all(dim=1).numpy()
+                sound &= weights.reshape(len(sound), -1).isfinite().all(1).numpy()
         return np.array(self.seeds)[~sound].tolist()
 
     def combined(self, values: np.ndarray, policy: str = "mean", *, decimals: int = DECIMALS) -> np.ndarray:
@@ -291,18 +280,16 @@ class Policy:
 
     def spread(self, propensity: np.ndarray) -> np.ndarray:
         """Standard deviation over the seeds that have not diverged, shape (N,); NaN for a single seed."""
-        sound = pd.DataFrame(propensity[self.deciding("mean")], dtype=float)
-        return sound.std().round(DECIMALS).to_numpy()
+        return pd.DataFrame(propensity[self.deciding("mean")], dtype=float).std().round(DECIMALS).to_numpy()
 
     def deciding(self, policy: str) -> list[int]:
         """Positions of the seeds that `policy` consists of; arguments and errors as for `combined`."""
-        sound = {f"{ONE_SEED}{seed}": k for k, seed in enumerate(self.seeds) if seed not in self.diverged}
-        if policy in ENSEMBLES and sound:
-            return [*sound.values()]
-        if policy not in sound:
+        sound = {f"seed:{seed}": k for k, seed in enumerate(self.seeds) if seed not in self.diverged}
+        chosen = [k for name, k in sound.items() if policy in (name, *ENSEMBLES)]
+        if not chosen:
             known = f"mean and median of {', '.join(sound) or 'none'}"
             raise FairAllError(f"policy {policy}: no such policy, or it has diverged; there are {known}")
-        return [sound[policy]]
+        return chosen
 
 
 def learner_of(config: Config, setting: Setting, share: float = 1.0) -> Learner:
@@ -325,23 +312,12 @@ def learner_of(config: Config, setting: Setting, share: float = 1.0) -> Learner:
     return kind(config.fairness, learner, share)
 
 
-def _points_of(learner: Learner) -> Tensor:
-    """Points of the size that the learner asks for, see `FixedSamples`."""
-    seeds, schema = learner.setting.seeds, learner.setting.schema
-    somebody = torch.tensor([feature.codes[0] if feature.codes else 0.0 for feature in schema])
-    streams = FixedSamples(seeds)
-    learner.propensity(somebody.expand(len(seeds), 1, -1), torch.ones(len(seeds), 1), streams)
-    return streams.points
-
-
 def load_reader(folder: Path) -> PeopleReader:
     """The `Policy.reader` of a saved policy, without its learner; raises as `Policy.load`."""
-    if not (folder / SUMS).exists() and not (folder / CONFIG).exists():
-        hint = f"; did you mean {folder / 'policy'}?" if (folder / "policy").is_dir() else ""
-        raise FairAllError(f"{folder} is not a policy: {folder / CONFIG} is missing{hint}")
     for name in damaged(folder / SUMS, among=(CONFIG, FEATURES, WEIGHTS)):
         raise FairAllError(
-            f"{folder / name} is missing, damaged, edited, or of another version of fairall; run it anew"
+            f"{folder / name} is missing, damaged, edited, or of another version of fairall; give the folder "
+            "policy/ of a run, or run it anew"
         )
     with one_line(f"{folder / FEATURES}: cannot be read; run it anew"):
         plain = read_json(folder / FEATURES, dict[str, Any])

@@ -311,10 +311,8 @@ def test_folders_that_are_no_policy_of_this_version(saved: Path, tmp_path: Path)
     assert [line.split("  ")[1] for line in lines] == ["config.yaml", "features.json", "weights.safetensors"]
     assert last.startswith("# 3 files; ")
     for place in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(FairAllError, match=r"is not a policy: .*config\.yaml is missing"):
+        with pytest.raises(FairAllError, match=r"SUMS is missing, .*; give the folder policy/ of a run, or"):
             Policy.load(place)
-    with pytest.raises(FairAllError, match=r"did you mean .*policy\?"):
-        Policy.load(saved.parent)
     for line in lines:
         name = line.split("  ")[1]
         folder = shutil.copytree(saved, tmp_path / name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ def start(ledger: str, names: Words, words: Words, trust: Words, **_: Any) -> Pl
     from fairall.live.ledger import Ledger
     from fairall.live.register import register
 
-    register(Ledger.start(ledger, *names, *words, modules=trust), words, champion=1)
+    register(Ledger.start(ledger, *names, *words, modules=trust), words, "champion", 1)
     return tell({"ledger": ledger, "version": 1})
 
 
@@ -95,12 +96,31 @@ def decide(
     )
 
 
-def outcomes(ledger: str, outcomes: str, words: Words, trust: Words, confirm_times: bool, **_: Any) -> Plain:
-    """Record outcomes."""
-    from fairall.decide.deciding import people_file
+def outcomes(
+    ledger: str,
+    names: Words,
+    words: Words,
+    trust: Words,
+    confirm_times: bool,
+    waiting: bool,
+    out: Path | None,
+    **_: Any,
+) -> Plain:
+    """Record outcomes, or write who is waited for."""
+    from fairall.decide.deciding import people_file, require_place
+    from fairall.storage.files import unnamed
 
-    frame = people_file(Path(outcomes), words).frame
-    return tell(_ledger(ledger, trust).outcomes(frame, confirm_times=confirm_times))
+    if (len(names), waiting, out is None) not in ((1, False, True), (0, True, False)):
+        raise FairAllError("live outcomes: give OUTCOMES, the table to record, or --waiting -o FILE")
+    if out is None:
+        frame = people_file(Path(names[0]), words).frame
+        return tell(_ledger(ledger, trust).outcomes(frame, confirm_times=confirm_times))
+    require_place(out, Path(ledger))
+    queue = _ledger(ledger, trust, words).waiting()
+    with unnamed(out.resolve()) as file:
+        queue.to_csv(file, index=False)
+    counts = {f"{what}s": int((queue["waits_for"] == what).sum()) for what in ("outcome", "decision")}
+    return tell({"waiting": len(queue), **counts, "overdue": int(queue["overdue"].count()), "file": str(out)})
 
 
 def learn(ledger: str, words: Words, trust: Words, dry_run: bool, **_: Any) -> Plain:
@@ -110,7 +130,7 @@ def learn(ledger: str, words: Words, trust: Words, dry_run: bool, **_: Any) -> P
     opened = _ledger(ledger, trust, words)
     learnt = opened.learn(dry_run=dry_run)
     if learnt["version"] is not None:
-        register(opened, words, **{"champion" if learnt["promoted"] else "challenger": learnt["version"]})
+        register(opened, words, "champion" if learnt["promoted"] else "challenger", learnt["version"])
     return tell(learnt)
 
 
@@ -118,19 +138,22 @@ def status(
     ledger: str, words: Words, trust: Words, head: str | None, html: Path | None, typed: str, **_: Any
 ) -> Plain:
     """Show where a ledger stands."""
+    import fairall
     from fairall.display.table import print_frame
-    from fairall.live.status import frames, sentences
+    from fairall.live.card import sentences, tables
 
     document = _ledger(ledger, trust, words).status(head)
-    lines, tables = sentences(document, ledger), frames(document)
+    lines, shown = sentences(document, ledger), tables(document)
     print("\n".join(lines))
-    for title, frame in tables.items():
-        print_frame(frame, title=title)
+    for table in shown:
+        if table.key != "purpose":
+            print_frame(table.frame, title=table.title)
     if html:
         from fairall.live.page import write
 
-        write(document, lines, tables, folder=html, title=f"FairAll: {ledger}", made=typed)
-        print(f"Page: {html}")
+        made = f"Read by fairall {fairall.__version__} on {date.today()}: {typed}"
+        write(document, lines, shown, folder=html, title=f"FairAll: {ledger}", made=made)
+        print(f"Page: {html / 'index.html'}, as Markdown {html / 'card.md'}")
     return document
 
 
@@ -149,7 +172,7 @@ def promote(ledger: str, version: int, by: str | None, words: Words, trust: Word
 
     opened = _ledger(ledger, trust, words)
     changed = opened.promote(version, by=by or _login())
-    register(opened, words, champion=version)
+    register(opened, words, "champion", version)
     return tell({"version": version, "changed": changed})
 
 

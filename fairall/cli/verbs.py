@@ -150,7 +150,7 @@ def decide(
 ) -> Plain:
     """Decide on the people of a table, or explain the decision on one of them."""
     from fairall.config.compose import places
-    from fairall.decide.deciding import decide, people_file
+    from fairall.decide.deciding import decide, people_file, show
     from fairall.decide.equal_rates import bound_of_policy
     from fairall.decide.explain import explain as explained
     from fairall.decide.explain import write_explanation
@@ -166,7 +166,7 @@ def decide(
     if explain is None:
         bound = bound_of_policy(loaded) if equal_rates else None
         rule = Rule(loaded.threshold if threshold is None else threshold, draw, capacity, bound)
-        decided = decide(
+        groups, about = decide(
             loaded,
             table,
             out,
@@ -177,10 +177,9 @@ def decide(
             wording=read_wording(wording),
             refer=None if refer is None else Refer(**refer),
         )
-        decided.show(name)
+        show(groups, about, name)
         print(f"Decisions: {out}")
-        groups = decided.groups.to_dict("index")
-        return {"run": name, **decided.about, "groups": groups, "decisions": str(out)}
+        return {"run": name, **about, "groups": groups.to_dict("index"), "decisions": str(out)}
     explanation = explained(loaded, table.frame, explain - 1, by=policy, strict=strict)
     write_explanation(explanation, out)
     explanation.show()

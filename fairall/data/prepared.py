@@ -270,9 +270,13 @@ class Amounts:
         """Gain and loss of scaled features x (..., D), shape (..., 2), in money, float64."""
         return x.double() @ self.weight[:, :-1].T + self.weight[:, -1]
 
+    def decided_by(self, x: Tensor) -> Tensor:
+        """The same, at least `LEAST` of the mean: somebody new may have values that no training row has."""
+        return self.raw(x).clamp(min=LEAST * abs(self.unit))
+
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Stake g + l in money, and break-even l / (g + l), of features (..., D); shapes (...), as x."""
-        gain, loss = self.raw(x).clamp(min=LEAST * abs(self.unit)).unbind(-1)
+        gain, loss = self.decided_by(x).unbind(-1)
         return (gain + loss).to(x.dtype), (loss / (gain + loss)).to(x.dtype)
 
     def require_positive(self, data: PreparedData) -> None:

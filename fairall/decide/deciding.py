@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -36,47 +34,18 @@ READING = ("separator", "text_encoding")  # keys of dataset=csv
 NO_POINTS = torch.empty(1, 0, 1)  # of a policy of one seed that averages over nothing
 
 
-@dataclass(frozen=True)
-class Tally:
-    """What was decided.
-
-    Attributes:
-        columns: that were added to the table, by their names without `PREFIX`.
-        groups: numbers of people, of the accepted and of the referred, and the share of the accepted among
-            those decided on, a row for everybody and for each group.
-        about: `method`, `policy`, number of `seeds`, `diverged_seeds`, `rule`, and sentences: `notes` on
-            columns and on people, `warnings` about the table, and of a rule that depends on the group.
-    """
-
-    columns: pd.DataFrame
-    groups: pd.DataFrame
-    about: dict[str, Any]
-
-    def show(self, run: str) -> None:
-        """Print everything; `run` names the run of the policy."""
-        seeds = count(self.about["seeds"], "seed")
-        print("Policy: {method} {run}, {policy} of {of}".format(**self.about, run=run, of=seeds))
-        print(f"Rule: {self.about['rule']}")
-        share = (100 * self.groups["share"]).map("{:.1f} %".format).replace("nan %", "")
-        referred = self.groups["referred"].astype(str).replace("0", "")
-        print_frame(self.groups.assign(referred=referred, share=share))
-        for kind in ("note", "warning"):
-            for line in self.about[f"{kind}s"]:
-                print(f"{kind.capitalize()}: {line}")
-
-
 def decide(
     policy: Policy,
     table: File,
     out: Path,
     rule: Rule,
     *,
-    which: str = "mean",
-    strict: bool = False,
-    most_reasons: int | None = None,
-    wording: Mapping[str, str] = MappingProxyType({}),
-    refer: Refer | None = None,
-) -> Tally:
+    which: str,
+    strict: bool,
+    most_reasons: int | None,
+    wording: Mapping[str, str],
+    refer: Refer | None,
+) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Write the table with a decision on each person.
 
     The table is read into memory and its values are judged as a whole before the first decision.
@@ -93,6 +62,12 @@ def decide(
         wording: see `reasons`.
         refer: who is decided on by a person, of which there is a further column; None for nobody.
 
+    Returns:
+        Numbers of people, of the accepted and of the referred, and the share of the accepted among those
+        decided on, a row for everybody and for each group; and `method`, `policy`, number of `seeds`,
+        `diverged_seeds`, `rule`, and sentences: `notes` on columns and on people, `warnings` about the table,
+        and of a rule that depends on the group.
+
     Raises:
         FairAllError: if the table cannot be read or holds invalid values, the policy has diverged, or `out`
             is the table itself or cannot be a file.
@@ -103,7 +78,7 @@ def decide(
     with unnamed(out.resolve()) as file:
         x, s, warnings = policy.read(table.frame, strict=strict)
         n, notes = len(s), list[str]()
-        rule.check(n)
+        places = rule.n_places(n)
         of_seeds = policy.encoded_propensity(x, s)
         probability, label = policy.combined(of_seeds, which), np.full(n, np.nan)
         if policy.estimates_label:
@@ -117,17 +92,18 @@ def decide(
             referred = refer.people(policy, x, s, probability, threshold=rule.threshold, by=which)
             no_place = "" if rule.places is None else "; they take no place"
             notes.append(f"left to a person, without a decision: {referred.sum()} of {n}, {refer}{no_place}")
-        deciding, by, rest = policy, which, ~referred
+        deciding, by = policy, which
         if rule.bound is None:
-            unlimited, margin = rule.acceptance(probability), None
+            unlimited, margin = rule.acceptance(probability), np.zeros(n)
             if rule.places is not None:
                 margin = policy.combined(policy.encoded_margin(x, s), which, decimals=MARGIN_DECIMALS)
             taken, propensity = rule.decisions(probability, margin, referred)
         else:
             thresholds = EqualRates(policy, which, rule.bound)
-            unlimited, propensity = np.zeros((2, n))
-            for chances, places in ((unlimited, math.inf), (propensity, rule.n_places(n))):
-                chances[rest] = thresholds.acceptance(label[rest], x[rest], s[rest], places)
+            chances = np.where(referred, np.nan, label)
+            unlimited, propensity = (
+                thresholds.acceptance(chances, x, s, most) for most in (math.inf, places)
+            )
             taken = rule.by_lot(propensity, s.numpy())
             deciding, by = Policy(thresholds, reader, NO_POINTS), "mean"
         drawn = np.flatnonzero((propensity > 0.0) & (propensity < 1.0))
@@ -141,11 +117,10 @@ def decide(
         columns["propensity"] = np.where(referred, np.nan, propensity)
         if refer is not None:
             columns["referred"] = referred.astype(np.int8)
-        left = ~taken & rest
+        left = ~taken & ~referred
         if most_reasons is not None:
-            columns["reasons"] = ""
-        if most_reasons is not None and left.any():
             people, crowded = (x[left], s[left]), unlimited[left] == 1
+            columns["reasons"] = ""
             columns.loc[left, "reasons"] = reasons(deciding, *people, crowded, most_reasons, wording, by)
             more = rule.acceptance(elsewhere(deciding, *people, by)) > unlimited[left] + LEAST
             if more.any():
@@ -161,14 +136,31 @@ def decide(
         free = free_names(columns, table.frame.columns, PREFIX)
         notes += told_of_renamed(free, "new", out.name, table.path.name)
         write_rows(table.table, columns.rename(columns=free), file, out.name, table.declared)
-    numbers = pd.DataFrame({"people": 1, "accepted": taken, "referred": referred}).astype(int)
-    names = {side: reader.group_name(side) for side in sides(reader.n_groups)}
-    by_group = pd.concat([numbers, numbers]).groupby(["all"] * n + [*map(names.get, s.tolist())]).sum()
-    groups = by_group.reindex(["all", *names.values()], fill_value=0)
+    numbers = pd.DataFrame({"people": 1, "accepted": taken, "referred": referred}, dtype=int)
+    members = {reader.group_name(side): s.numpy() == side for side in sides(reader.n_groups)}
+    groups = pd.DataFrame({"all": True} | members, dtype=int).T @ numbers
     groups["share"] = groups["accepted"] / (groups["people"] - groups["referred"])
-    about = {"method": policy.learner.config.name, "policy": which, "seeds": len(seeds)}
-    about |= {"diverged_seeds": policy.diverged, "rule": rule.told(n)}
-    return Tally(columns, groups, about | {"notes": notes, "warnings": warnings})
+    return groups, {
+        "method": policy.learner.config.name,
+        "policy": which,
+        "seeds": len(seeds),
+        "diverged_seeds": policy.diverged,
+        "rule": rule.told(n),
+        "notes": notes,
+        "warnings": warnings,
+    }
+
+
+def show(groups: pd.DataFrame, about: dict[str, Any], run: str) -> None:
+    """Print what `decide` returns; `run` names the run of the policy."""
+    seeds = count(about["seeds"], "seed")
+    print(f"Policy: {about['method']} {run}, {about['policy']} of {seeds}")
+    print(f"Rule: {about['rule']}")
+    share = (100 * groups["share"]).map("{:.1f} %".format).replace("nan %", "")
+    print_frame(groups.assign(referred=groups["referred"].astype(str).replace("0", ""), share=share))
+    for kind in ("note", "warning"):
+        for line in about[f"{kind}s"]:
+            print(f"{kind.capitalize()}: {line}")
 
 
 def require_place(out: Path, *read: Path) -> None:
@@ -193,5 +185,5 @@ def people_file(path: Path, words: Sequence[str]) -> File:
     """
     if wrong := why_no_file(path):
         raise FairAllError(f"{path}: {wrong}; give the CSV or Parquet file of the people")
-    given = keywords([word for word in words if not word.startswith(PLACES)], READING)
-    return File(path, Declared.of(missing_by_default=(), **given))
+    given = [word for word in words if not word.startswith(PLACES)]
+    return File(path, Declared.of(missing_by_default=(), **keywords(given, READING)))

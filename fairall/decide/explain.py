@@ -69,8 +69,7 @@ class Explanation:
         print(f"Mean probability of the people compared with: {self.average:.3f}")
         print(f"Probability of acceptance: {self.probability:.3f} (policy {self.policy})")
         print(f"Threshold of decisions that are not drawn: {self.threshold:g}")
-        for line in (*CAUTIONS, *(f"Warning: {warning}" for warning in self.warnings)):
-            print(line)
+        print(*CAUTIONS, *map("Warning: {}".format, self.warnings), sep="\n")
 
     def to_plain(self) -> dict[str, Any]:
         """Everything, as JSON allows it."""
@@ -112,12 +111,12 @@ def explain(
     if row >= len(people):
         raise FairAllError(f"there is no row {row + 1}, only {len(people)}")
     x, s, found = policy.read(people, strict=strict)
-    own, random = torch.cat([x, s.unsqueeze(-1)], dim=-1)[[row]], np.random.default_rng(0)
+    own, random = torch.column_stack([x, s])[[row]].double().numpy(), np.random.default_rng(0)
     if others is None:
         background = typical(policy.reader, BACKGROUND, random)
     else:
-        x, s = policy.encoded(others.sample(min(BACKGROUND, len(others)), random_state=random))
-        background = torch.cat([x, s.unsqueeze(-1)], dim=-1)
+        some = others.sample(min(BACKGROUND, len(others)), random_state=random)
+        background = torch.column_stack(policy.encoded(some))
 
     def probabilities(rows: np.ndarray) -> np.ndarray:
         """Of the policy, then of every seed that has not diverged, shape (N, 1 + E)."""
@@ -134,7 +133,7 @@ def explain(
             # One order at a time, since shap's own error takes both passes of an order for independent.
             orders = [
                 shap.PermutationExplainer(probabilities, masker, seed=seed)(
-                    own.double().numpy(), max_evals=2 * own.shape[1] + 1, silent=True
+                    own, max_evals=2 * own.shape[1] + 1, silent=True
                 )
                 for seed in range(ORDERS)
             ]
@@ -142,7 +141,7 @@ def explain(
         np.random.set_state(state)
     values = np.stack([one.values[0] for one in orders])  # (orders, features, 1 + E)
     of_s = [*policy.reader.meanings]
-    names = [*policy.reader.names, next((name for name in of_s if name in people), of_s[-1])]
+    names = [*policy.reader.names, next(filter(people.__contains__, of_s), of_s[-1])]
     cells = people[row : row + 1].reindex(columns=names).astype(object).iloc[0]
     table = pd.DataFrame({"value": cells.where(cells.notna(), "(missing)").map(str)})
     table["contribution"] = values[:, :, 0].mean(axis=0)
@@ -150,7 +149,7 @@ def explain(
     table["spread"] = pd.DataFrame(values[:, :, 1:].mean(axis=0), names).std(axis=1)
     return Explanation(
         policy=by,
-        probability=float(probabilities(own.numpy())[0, 0]),
+        probability=float(probabilities(own)[0, 0]),
         threshold=policy.threshold,
         average=float(orders[0].base_values[0, 0]),
         contributions=table.sort_values("contribution", key=abs, ascending=False, kind="stable"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +12,6 @@ from fairall.policy import SUMS, Policy
 from fairall.results.runs import load_result, run_folder
 
 IN_MLFLOW = ("runs:/", "models:/")
-ADDRESS = re.compile(r"runs:/[^/]+/.+|models:/.+")
 
 
 def load_policy(
@@ -43,31 +41,24 @@ def find_policy(run: str, config: Config, modules: Collection[str] = ()) -> tupl
         config: with `outputs_dir` and `tracking.uri`, which is preferred to MLFLOW_TRACKING_URI.
         modules: see `load_policy`.
     """
-    if run.startswith(IN_MLFLOW):
-        return _downloaded(run, config, modules), run
-    return saved_in(run_folder(run, Path(config.outputs_dir) / "runs"), modules)
+    if not run.startswith(IN_MLFLOW):
+        return saved_in(run_folder(run, Path(config.outputs_dir) / "runs"), modules)
+    from fairall.tracking.fetch import download
+    from fairall.tracking.store import named_uri
+
+    config.tracking.uri = named_uri(config)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        try:
+            download(run, folder, config)
+            for path in folder.rglob(SUMS):
+                return Policy.load(path.parent, modules=modules), run
+        except FairAllError as error:
+            raise FairAllError(f"{run}: {error}") from error
+    raise FairAllError(f"{run}: no policy of fairall; one has an address runs:/ID/policy or models:/NAME/1")
 
 
 def saved_in(path: Path, modules: Collection[str] = ()) -> tuple[Policy, str]:
     """The policy in the folder of a run or of its policy, and a name of the run; raises as `load_policy`."""
     folder = path if (path / SUMS).exists() else load_result(path).path / "policy"
     return Policy.load(folder, modules=modules), (folder.parent if folder.name == "policy" else folder).name
-
-
-def _downloaded(address: str, config: Config, modules: Collection[str]) -> Policy:
-    from fairall.tracking.fetch import download
-    from fairall.tracking.store import named_uri
-
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        try:
-            if ADDRESS.fullmatch(address):
-                config.tracking.uri = named_uri(config)
-                download(address, folder, config)
-            for path in folder.rglob(SUMS):
-                return Policy.load(path.parent, modules=modules)
-        except FairAllError as error:
-            raise FairAllError(f"{address}: {error}") from error
-    raise FairAllError(
-        f"{address}: no policy of fairall; one has an address runs:/ID/policy or models:/NAME/1"
-    )

@@ -14,7 +14,7 @@ from fairall.config.checks import whole_number
 from fairall.data.prepared import Scaler
 from fairall.errors import FairAllError
 from fairall.policy import Policy, schema_of
-from fairall.tables.features import DISCRETE, Kind
+from fairall.tables.features import Kind
 from fairall.tables.groups import sides
 from fairall.tables.people import PeopleReader
 
@@ -63,14 +63,14 @@ def contributions(policy: Policy, x: Tensor, s: Tensor, by: str) -> np.ndarray:
     group, take the person's values one after the other, in place of those of `typical` people, who are the
     same for every table. Arguments as for `reasons`.
     """
-    own, random = torch.cat([x, s.unsqueeze(-1)], dim=1), np.random.default_rng(0)
+    own, random = torch.column_stack([x, s]), np.random.default_rng(0)
     effect = np.zeros(own.shape)
     for person in typical(policy.reader, PASSES, random):
         mixed = person.repeat(len(own), 1)
-        before = _probability(policy, mixed[:, :-1], mixed[:, -1], by)
+        before = _probability(policy, mixed, by)
         for k in random.permutation(own.shape[1]):
             mixed[:, k] = own[:, k]
-            after = _probability(policy, mixed[:, :-1], mixed[:, -1], by)
+            after = _probability(policy, mixed, by)
             effect[:, k] += (after - before) / PASSES
             before = after
     return effect[:, :-1]
@@ -81,13 +81,13 @@ def elsewhere(policy: Policy, x: Tensor, s: Tensor, by: str) -> np.ndarray:
 
     Arguments as for `reasons`.
     """
-    of_groups = [torch.full_like(s, side) for side in sides(policy.reader.n_groups)]
-    return np.max([_probability(policy, x, side, by) for side in of_groups], axis=0)
+    groups = (torch.full_like(s, side) for side in sides(policy.reader.n_groups))
+    return np.max([policy.combined(policy.encoded_propensity(x, of), by) for of in groups], axis=0)
 
 
-def _probability(policy: Policy, x: Tensor, s: Tensor, by: str) -> np.ndarray:
-    """Of acceptance, shape (N,)."""
-    return policy.combined(policy.encoded_propensity(x, s), by)
+def _probability(policy: Policy, people: Tensor, by: str) -> np.ndarray:
+    """Of acceptance, shape (N,), of people with s as the last column, shape (N, D + 1)."""
+    return policy.combined(policy.encoded_propensity(people[:, :-1], people[:, -1]), by)
 
 
 def typical(reader: PeopleReader, n: int, random: np.random.Generator) -> Tensor:
@@ -98,14 +98,13 @@ def typical(reader: PeopleReader, n: int, random: np.random.Generator) -> Tensor
     """
     columns = []
     for feature in reader.features:
-        if feature.kind in DISCRETE:
+        if feature.codes:
             columns.append(random.choice(feature.codes, n))
-        else:
-            assert feature.lowest is not None  # of numbers
-            values = random.normal(feature.mean, feature.scale, n).clip(feature.lowest, feature.highest)
-            columns.append(values.round() if feature.kind is Kind.COUNT else values)
+            continue
+        values = np.clip(random.normal(feature.mean, feature.scale, n), feature.lowest, feature.highest)
+        columns.append(values.round() if feature.kind is Kind.COUNT else values)
     s = torch.tensor(random.choice(sides(reader.n_groups), (n, 1)), dtype=torch.float32)
-    return torch.cat([Scaler(schema_of(reader)).transform(np.column_stack(columns)), s], dim=1)
+    return torch.column_stack([Scaler(schema_of(reader)).transform(np.column_stack(columns)), s])
 
 
 def read_wording(path: str | None) -> dict[str, str]:
@@ -117,7 +116,7 @@ def read_wording(path: str | None) -> dict[str, str]:
     if path is None:
         return {}
     try:
-        table = pd.read_csv(Path(path), dtype=str, keep_default_na=False)
-        return dict(table[["feature", "words"]].to_numpy())
+        table = pd.read_csv(Path(path), dtype=str, keep_default_na=False, index_col="feature")
+        return table["words"].to_dict()
     except (OSError, ValueError, KeyError) as error:
         raise FairAllError(f"--wording {path}: give a CSV file with columns feature and words") from error

@@ -76,7 +76,7 @@ class Refer:
             least = policy.threshold if threshold is None else threshold
             keys = [np.abs(margin), np.abs(probability - least).round(DECIMALS)]
         order = np.lexsort((np.random.default_rng(0).random(len(s)), *keys))
-        return np.isin(np.arange(len(s)), order[: n_places(self.most, len(s), "refer")])
+        return np.argsort(order) < n_places(self.most, len(s), "refer")
 
     def __str__(self) -> str:
         if self.band is not None:

@@ -14,7 +14,6 @@ from fairall.results.result import bound_of
 from fairall.worlds.capacity import n_places, ranks, top
 
 MOST_DRAWN = 100_000  # rows; propensities of drawn decisions with few places take time in rows × places
-SEED_OF_LOTS = 0  # where `draw` gives none
 
 
 @dataclass(frozen=True)
@@ -45,8 +44,8 @@ class Rule:
 
     @property
     def seed(self) -> int:
-        """Of the random numbers, of which the n-th belongs to the n-th row of the table."""
-        return SEED_OF_LOTS if self.draw is None else self.draw
+        """Of the random numbers, of which the n-th belongs to the n-th row of the table; 0 by default."""
+        return self.draw or 0
 
     def acceptance(self, probability: np.ndarray) -> np.ndarray:
         """Probability with which each person is accepted where places are not limited, shape (N,).
@@ -59,7 +58,7 @@ class Rule:
         return (probability >= self.threshold).astype(float)
 
     def decisions(
-        self, probability: np.ndarray, margin: np.ndarray | None = None, referred: np.ndarray | bool = False
+        self, probability: np.ndarray, margin: np.ndarray | float = 0.0, referred: np.ndarray | bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
         """Decide on a table.
 
@@ -78,7 +77,7 @@ class Rule:
         n, propensity = len(probability), np.where(referred, 0.0, self.acceptance(probability))
         if self.places is None:
             return np.random.default_rng(self.seed).random(n) < propensity, propensity
-        keys = [propensity > 0.0, np.zeros(n) if margin is None else margin, probability]
+        keys = np.broadcast_arrays(propensity > 0.0, margin, probability)
         rank = ranks(*torch.tensor(np.array(keys, dtype=float)).unsqueeze(1))
         propensity = top(torch.from_numpy(propensity)[None], self.n_places(n), rank)[0].numpy()
         return self.by_lot(propensity), propensity
@@ -96,22 +95,22 @@ class Rule:
         generator = np.random.default_rng(self.seed)
         order = np.lexsort((generator.random(len(propensity)), *groups))
         number = np.floor(np.cumsum(propensity[order]) + generator.random())
-        accepted = np.zeros(len(propensity), dtype=bool)
-        accepted[order] = np.diff(number, prepend=0.0) > 0.0
-        return accepted
+        return (np.diff(number, prepend=0.0) > 0.0)[np.argsort(order)]
 
-    def check(self, n: int) -> None:
-        """Raise FairAllError as `n_places` of n people, or where there are no exact propensities."""
-        self.n_places(n)
-        if self.places is not None and self.draw is not None and n > MOST_DRAWN:
+    def n_places(self, n: int) -> int:
+        """Places for n people, n where they are not limited.
+
+        Raises:
+            FairAllError: as `capacity.n_places`, or where exact propensities would take too long.
+        """
+        if self.places is None:
+            return n
+        if self.draw is not None and n > MOST_DRAWN:
             raise FairAllError(
                 f"--draw with --capacity: exact propensities take too long for {n} rows, of which there may "
                 f"be {MOST_DRAWN}; leave one of the two out, or divide the table and its places"
             )
-
-    def n_places(self, n: int) -> int:
-        """Places for n people, n where they are not limited; raises as `capacity.n_places`."""
-        return n if self.places is None else n_places(self.places, n, "places (--capacity)")
+        return n_places(self.places, n, "places (--capacity)")
 
     def told(self, n: int = 0) -> str:
         """The rule for n people, in words; n counts where places are limited."""

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 from scipy.stats import mannwhitneyu, norm
 
-from fairall.config.words import override
+from fairall.config.words import words_of
 from fairall.errors import FairAllError
 from fairall.evaluate.plain import plain
 from fairall.live.people import cells_of
 from fairall.live.record import Record
 from fairall.live.settings import Settings
-from fairall.policy import Policy
+from fairall.live.versions import Version
 from fairall.tables.overlap import LEAST_EFFECTIVE, effective_sample_size
 from fairall.tables.people import CODED
 
@@ -29,6 +29,7 @@ ERROR = 0.05  # of all comparisons of a ledger together
 UNLIKE, SURE = 0.25, 4.0  # difference between shares of good outcomes, and standard errors, that are doubtful
 GAPS = {"dpu": "acceptance rates", "equal_opportunity": "true-positive rates"}
 NAMES = ("decision", "label", "propensity", "version", "time", "id")  # of the columns of a log
+AMOUNTS = ("gain", "loss")  # of further ones, in money
 PREFIX = "live "  # of a column whose name is that of a feature
 FIRST, SECOND = "policy on duty", "challenger"
 
@@ -38,40 +39,42 @@ class Log(NamedTuple):
 
     Attributes:
         frame: a row for each of N people: features and sensitive attribute as in the raw data, as texts, and
-            the columns of `NAMES`.
+            the columns of `NAMES`, with amounts of `AMOUNTS` too.
         names: what these and the `group` are called there.
         rows: `features` and `s` as in the ledger, N rows.
-        cost: c.
+        cost: c; None with amounts.
         overruled: whom a policy accepted and a person rejected, shape (N,), bool.
     """
 
     frame: pd.DataFrame
     names: dict[str, str]
     rows: pd.DataFrame
-    cost: float
+    cost: float | None
     overruled: np.ndarray | bool = False
+
+    def keywords(self, **roles: str) -> dict[str, Any]:
+        """Keywords of `evaluate` that describe `frame`; further columns without a role are left out.
+
+        Amounts are no features: they follow from the others.
+
+        Args:
+            roles: columns by their role beside `decision`, `label` and `sensitive`.
+        """
+        roles |= {"decision": "decision", "label": "label", "sensitive": "group"}
+        drop = [column for name, column in self.names.items() if name not in roles.values()]
+        roles |= {} if self.cost else dict(zip(AMOUNTS, AMOUNTS, strict=True))
+        keywords: dict[str, Any] = {role: self.names[name] for role, name in roles.items()}
+        return keywords | ({"cost": self.cost} if self.cost else {}) | {"drop": drop}
 
     def words(self, *, with_times: bool) -> list[str]:
         """KEY=VALUE of `fairall evaluate` that describe `frame`; without times their column is left out."""
-        roles = {"decision": "decision", "label": "label", "propensity": "propensity", "sensitive": "group"}
-        roles |= {"policy_version": "version", "person": "id"}
-        words = [override(role, self.names[name]) for role, name in roles.items()]
-        if not with_times:
-            words.append(override("drop", [self.names["time"]]))
-        return [*words, "accepted=1", "positive=1", f"cost={self.cost}"]
-
-    def keywords(self, **roles: str) -> dict[str, Any]:
-        """Keywords of `evaluate` that describe `frame`, without versions, times and persons.
-
-        Args:
-            roles: further columns by their role.
-        """
-        names, roles = self.names, {role: self.names[role] for role in ("decision", "label")} | roles
-        drop = [names[name] for name in NAMES if names[name] not in roles.values()]
-        return {**roles, "sensitive": names["group"], "cost": self.cost, "drop": drop, "accepts_all": True}
+        keywords = self.keywords(propensity="propensity", policy_version="version", person="id")
+        if with_times:
+            keywords["drop"].remove(self.names["time"])
+        return [*words_of(keywords), "accepted=1", "positive=1"]
 
 
-def log_of(record: Record, policy: Policy, settings: Settings, *, held: bool = False) -> Log:
+def log_of(record: Record, version: Version, settings: Settings, *, held: bool = False) -> Log:
     """The ledger as a log of decisions of its policies, a row for each person they decided on.
 
     Left out are those who were forgotten or withdrawn, who were referred to a person, and outcomes before the
@@ -81,7 +84,7 @@ def log_of(record: Record, policy: Policy, settings: Settings, *, held: bool = F
 
     Args:
         record: of the ledger.
-        policy: of any version.
+        version: any.
         settings: of the ledger.
         held: only the newest `MOST` people who are held out and applied `settings.horizon` ago or earlier.
     """
@@ -93,28 +96,30 @@ def log_of(record: Record, policy: Policy, settings: Settings, *, held: bool = F
     by_policy = rows["decision"] == 1
     overruled = (by_policy & ~rows["accepted"]).to_numpy()
     rows = rows.assign(label=rows["label"].where(old & by_policy))
-    return log_of_rows(rows, policy)._replace(overruled=overruled)
+    return log_of_rows(rows, version)._replace(overruled=overruled)
 
 
-def log_of_rows(rows: pd.DataFrame, policy: Policy) -> Log:
-    """Rows of `Record.applications`, whose decisions are the column `decision`, as a log."""
-    assert policy.config is not None
-    rows, reader, raw = rows.reset_index(), policy.reader, policy.reader.sensitive
+def log_of_rows(rows: pd.DataFrame, version: Version) -> Log:
+    """Rows of `Record.applications`, whose decisions are the column `decision`, as a log; none is forgotten.
+
+    Args:
+        rows: N of them.
+        version: any.
+    """
+    rows, reader, raw = rows.reset_index(), version.policy.reader, version.policy.reader.sensitive
     group = CODED if raw is None else raw.column
-    names = {name: PREFIX * (name in {*reader.names, group}) + name for name in NAMES} | {"group": group}
     words = {s: str(s) if raw is None else raw.groups[s][0] for s in rows["s"].unique()}
+    columns = rows.assign(
+        group=rows["s"].map(words),
+        time=pd.to_datetime(rows["time"].astype("int64"), unit="s"),
+        id=rows["person"],
+        **dict(zip(AMOUNTS, version.amounts(rows), strict=True)),
+    ).astype({"decision": int, "label": float, "propensity": float})
+    own = NAMES + AMOUNTS * version.money
+    names = {name: PREFIX * (name in {*reader.names, group}) + name for name in own} | {"group": group}
     log = cells_of(rows["features"].tolist(), reader.names)
-    columns = {
-        "decision": rows["decision"].astype(int),
-        "label": rows["label"].astype(float),
-        "propensity": rows["propensity"].astype(float),
-        "group": rows["s"].map(words),
-        "version": rows["version"],
-        "time": pd.to_datetime(rows["time"].astype("int64"), unit="s"),
-        "id": rows["person"],
-    }
-    log = log.assign(**{names[name]: column for name, column in columns.items()})
-    return Log(log, names, rows, policy.config.cost.value)
+    log = log.join(columns[[*names]].set_axis([*names.values()], axis=1))
+    return Log(log, names, rows, None if version.money else version.config.cost.value)
 
 
 def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number: int = 1) -> dict[str, Any]:
@@ -143,34 +148,33 @@ def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number
         None where it cannot be estimated; `gaps`, by how much each gap of `GAPS` grows, None where that
         cannot be estimated; `better`, and `why` it is or is not.
     """
-    labels = int(log.frame[log.names["label"]].notna().sum())
-    result: dict[str, Any] = {"people": len(log.frame), "labels": labels, "value": None, "gaps": {}}
-    result["better"] = False
-    if (why := few(log)) is not None:
-        return result | {"why": why}
-    if np.abs(second - first).max() == 0:
-        return result | {"why": "it decides as the policy on duty on all held-out people"}
-    worst = (second < first).astype(float)
+    labels, worst = log.frame[log.names["label"]], (second < first).astype(float)
+    result: dict[str, Any] = {"people": len(labels), "labels": int(labels.notna().sum()), "value": None}
+    result |= {"gaps": {}, "better": False, "why": few(log)}
+    if result["why"] is None and (second == first).all():
+        result["why"] = "it decides as the policy on duty on all held-out people"
+    if result["why"] is not None:
+        return result
+    both = [worst, 1 - worst] if np.any(log.overruled) else [worst]
     try:
-        comparisons = [
-            _comparison(log, first, second, np.where(log.overruled, label, np.nan))
-            for label in ([worst, 1 - worst] if np.any(log.overruled) else [worst])
-        ]
+        comparisons = [_comparison(log, first, second, np.where(log.overruled, one, labels)) for one in both]
     except FairAllError as error:
         return result | {"why": f"the versions cannot be compared ({error})"}
     k = float(norm.isf(ERROR / (2 * number * (number + 1))))
-    values = [comparison.value("dr", k) for comparison in comparisons]
+    values = [one.value("dr", k) for one in comparisons]
     low, high = values[0], values[-1]
-    gaps = {name: [one.gap(name, "dr") for one in comparisons] for name in GAPS}
+    gaps = [(name, one.gap(name, "dr")) for name in GAPS for one in comparisons]
     if why := low.why or high.why:
         return result | {"why": f"the difference in value cannot be estimated: {why}"}
-    value = {"estimate": (low.estimate + high.estimate) / 2, "low": low.low, "high": high.high}
-    grown = {name: np.max([growth.estimate for growth in of]) for name, of in gaps.items()}
-    result |= {"value": value, "gaps": plain(grown)}
-    shown = "{:.1f} [{:.1f}, {:.1f}] per 100 people".format(*(100 * one for one in value.values()))
+    ends = (low.estimate + high.estimate) / 2, low.low, high.high
+    grown = {name: np.max([growth.estimate for of, growth in gaps if of == name]) for name in GAPS}
+    result |= {"value": dict(zip(("estimate", "low", "high"), ends, strict=True)), "gaps": plain(grown)}
+    shown = "{:.1f} [{:.1f}, {:.1f}] per 100 people".format(*(100 * end for end in ends))
+    if log.cost is None:
+        shown = "{:.2f} [{:.2f}, {:.2f}] in money per person".format(*ends)
     if not low.low >= 0:
         return result | {"why": f"it may earn less than the policy on duty: {shown}"}
-    for name, growth in ((name, one) for name, of in gaps.items() for one in of):
+    for name, growth in gaps:
         if not growth.estimate <= gap:
             grows = f"grows by {100 * growth.estimate:.1f}, and live.gap is {100 * gap:g}"
             why = f"cannot be estimated: {growth.why}" if math.isnan(growth.estimate) else grows
@@ -211,17 +215,16 @@ def lacking(log: Log, duty: np.ndarray) -> str | None:
 
 
 def _comparison(log: Log, first: np.ndarray, second: np.ndarray, label: np.ndarray) -> Comparison:
-    """`evaluate.compare` of acceptance probabilities (N,), with labels (N,) where they are not NaN.
+    """`evaluate.compare` of acceptance probabilities (N,) by labels (N,).
 
     Raises:
         FairAllError: where the log cannot be used.
     """
     from fairall.evaluate.evaluation import compare  # what decides on people does not need it
 
-    names, labels = log.names, log.frame[log.names["label"]]
-    columns = {FIRST: first, SECOND: second, names["label"]: labels.where(np.isnan(label), label)}
-    keywords = log.keywords(propensity=names["propensity"])
-    return compare(FIRST, SECOND, log.frame.assign(**columns), **keywords, proba="decision")
+    columns = {FIRST: first, SECOND: second, log.names["label"]: label}
+    keywords = log.keywords(propensity="propensity") | {"accepts_all": True, "proba": "decision"}
+    return compare(FIRST, SECOND, log.frame.assign(**columns), **keywords)
 
 
 def unexpected(label: np.ndarray, before: float | None, expected: np.ndarray | None) -> str | None:
@@ -235,7 +238,7 @@ def unexpected(label: np.ndarray, before: float | None, expected: np.ndarray | N
         expected: p(ỹ = 1 | x, s) of these people by the version on duty, shape (N,); None where it does not
             estimate labels.
     """
-    n, share = len(label), label.mean()
+    n, share, told = len(label), label.mean(), None
     if before is not None and abs(share - before) > max(UNLIKE, SURE * math.sqrt(before * (1 - before) / n)):
         told = f"{share:.0%} are good, of those before {before:.0%} were"
     elif (
@@ -245,6 +248,4 @@ def unexpected(label: np.ndarray, before: float | None, expected: np.ndarray | N
         < norm.sf(SURE)
     ):
         told = "those whom the policy on duty expects to be good are bad more often"
-    else:
-        return None
-    return f"outcomes are doubtful: {told}; if they are right, promote the version by hand"
+    return told and f"outcomes are doubtful: {told}; if they are right, promote the version by hand"

@@ -127,8 +127,8 @@ class Ledger(Viewed):
         of_live = [word for word in words if word.startswith(PREFIX)]
         Settings.read(of_live)
         version = versions.first([word for word in words if word not in of_live], modules)
-        settings = Settings.read(of_live, **versions.outcome_words(version.config))
-        settings.require_no_feature(version.policy.reader.columns)
+        columns, outcomes = version.policy.reader.columns, versions.outcome_words(version.config)
+        settings = Settings.read(of_live, columns, **outcomes)
         kept = version.about | {"settings": json.dumps(asdict(settings))}
         kept |= {"format": str(FORMAT), "fairall": fairall.__version__}
         report = {"words": words, "good": version.good}
@@ -489,7 +489,7 @@ class Ledger(Viewed):
         after = before.learnt(updates)
         told |= {"labels": len(label), "good": float(label.mean()) if len(label) else None}
         told |= {"updates": len(updates)} | self._changes(after, some, probability)
-        held = log_of(rows, before.policy, settings, held=True)
+        held = log_of(rows, before, settings, held=True)
         first, second = (self.acceptance(version, held.rows) for version in (duty, after))
         guard = compared(held, first, second, settings.gap, last)
         good = json.loads(rows.versions["report"].iloc[parent - 1])["good"]
@@ -515,7 +515,7 @@ class Ledger(Viewed):
     def log(self) -> Log:
         """The decisions so far, with their exact propensities, as a log for `fairall evaluate`."""
         with self.opened.reading() as connection:
-            return log_of(record(connection), self._on_duty(connection).policy, self.settings)
+            return log_of(record(connection), self._on_duty(connection), self.settings)
 
     @property
     def title(self) -> str:
@@ -530,7 +530,8 @@ class Ledger(Viewed):
     def summary(self) -> pd.DataFrame:
         """A row per group: `people`, share `accepted`, `outcomes` as old as the horizon, and their `value`.
 
-        The value is of an accepted person: the share of good outcomes less the cost; NaN without outcomes.
+        The value is of an accepted person: the share of good outcomes less the cost, or in money with
+        amounts; NaN without outcomes.
         `status` adds intervals, versions, drift and alarms.
         """
         groups = pd.DataFrame(self.status()["groups"], columns=["group", *GROUPS]).set_index("group")
@@ -556,8 +557,21 @@ class Ledger(Viewed):
                 f"{self.store.name}: does not go on from the head {head:.64}: rows were removed or changed "
                 "since then, or the head is not whole; compare with a copy"
             )
-        held = log_of(rows, duty.policy, self.settings, held=True)
+        held = log_of(rows, duty, self.settings, held=True)
         return status(rows, duty, self.settings, lacking(held, self.acceptance(duty, held.rows)))
+
+    def waiting(self) -> pd.DataFrame:
+        """Who is waited for, the longest overdue first, without those who were forgotten or withdrawn.
+
+        Returns:
+            A row for each person: the id, `applied` and `due`, when the outcome is as old as the horizon
+            (missing without one), `overdue`, whole days since then by the latest time in the ledger (missing
+            where it is not), and `waits_for`, the `outcome`, or of somebody who was referred the `decision`.
+        """
+        from fairall.live.status import waiting
+
+        with self.opened.reading() as connection:
+            return waiting(record(connection), self.settings)
 
     def _draw(self, what: str, axes: Axes) -> None:
         """Draw the acceptance of the groups by batch, or the differences in value of versions."""

@@ -12,14 +12,15 @@ import pandas as pd
 from scipy.stats import binomtest
 
 from fairall.errors import FairAllError
+from fairall.evaluate.plain import plain
 from fairall.live.guard import log_of_rows
-from fairall.live.record import Record
-from fairall.policy import Policy
+from fairall.live.record import FORGOTTEN, Record
+from fairall.live.versions import Version
 
 OF = {"rejected": 0.0, "accepted": 1.0, "referred": None}  # decisions of policies
 
 
-def overrides(record: Record, policy: Policy, until: int) -> list[dict[str, Any]]:
+def overrides(record: Record, version: Version, until: int) -> list[dict[str, Any]]:
     """Decisions of people, in all and by group.
 
     Acceptances are valued by their outcomes. Of rejections no outcome is known: the doubly robust estimate
@@ -29,7 +30,7 @@ def overrides(record: Record, policy: Policy, until: int) -> list[dict[str, Any]
 
     Args:
         record: of the ledger.
-        policy: of any version.
+        version: any.
         until: time of the latest application whose outcome counts.
 
     Returns:
@@ -42,11 +43,13 @@ def overrides(record: Record, policy: Policy, until: int) -> list[dict[str, Any]
     people = record.applications[~record.applications["undecided"]]
     people = people.assign(label=people["label"].where(people["time"] <= until))
     groups = {"all": people["s"].notna()}
-    groups |= {policy.reader.group_name(float(s)): people["s"] == s for s in sorted(people["s"].unique())}
+    groups |= {
+        version.policy.reader.group_name(float(s)): people["s"] == s for s in sorted(people["s"].unique())
+    }
     found = []
     for of, decision in OF.items():
         before = people["decision"].isna() if decision is None else people["decision"] == decision
-        rejected = cache(lambda own=people[before]: _rejections(own, policy))
+        rejected = cache(lambda own=people[before]: _rejections(own, version))
         for to in (True, False):
             chosen = before & people["override"].notna() & (people["accepted"] == to)
             for group, rows in groups.items():
@@ -55,7 +58,7 @@ def overrides(record: Record, policy: Policy, until: int) -> list[dict[str, Any]
                     row["to"] = "accept" if to else "reject"
                     row["share"] = share(len(moved), int((before & rows).sum()))
                     row["outcomes"] = int(moved["label"].notna().sum())
-                    value = accepted_value(moved, policy) if to else rejected()(rows)
+                    value = accepted_value(moved, version) if to else rejected()(rows)
                     found.append(row | value)
     return found
 
@@ -66,16 +69,33 @@ def share(k: int, n: int) -> list[float]:
     return [k / n, float(ends.low), float(ends.high)]
 
 
-def accepted_value(people: pd.DataFrame, policy: Policy) -> dict[str, Any]:
-    """`value` of an acceptance of people by their known labels, as of `overrides`."""
-    assert policy.config is not None
-    labels, value = people["label"].dropna(), None
-    if len(labels):
-        value = [one - policy.config.cost.value for one in share(int(labels.sum()), len(labels))]
+def accepted_value(people: pd.DataFrame, version: Version) -> dict[str, Any]:
+    """`value` of an acceptance of people by their known labels, as of `overrides`.
+
+    The amounts of people who were forgotten are not known: they are left out.
+    """
+    known, value = people[people["label"].notna() & ~(people[FORGOTTEN] & version.money)], None
+    if len(known) and version.money:
+        value = mean_worth(known["label"].to_numpy() == 1, *version.amounts(known))
+    elif len(known):
+        value = [one - version.config.cost.value for one in share(int(known["label"].sum()), len(known))]
     return {"value": value, "why": None if value else "no outcome is known", "bounds": None}
 
 
-def _rejections(people: pd.DataFrame, policy: Policy) -> Callable[[pd.Series], dict[str, Any]]:
+def mean_worth(good: np.ndarray, gain: np.ndarray, loss: np.ndarray) -> list[float | None]:
+    """Mean of what N people brought or cost, and the ends of its 95 % interval (`estimated.estimates`).
+
+    Outcomes weigh as their stakes: where few are large the mean rests on these. Where that is on fewer than 3
+    there is no interval, and the ends are None.
+    """
+    from fairall.evaluate.estimated.estimates import Sample  # imports scikit-learn
+
+    sample, ends = Sample(len(good)), {"lowest": -loss.mean(), "highest": gain.mean()}
+    support = sample.support(gain + loss, cut=False, **ends)
+    return plain([*sample.mean(np.where(good, gain, -loss)).on(support).interval()[:3]])
+
+
+def _rejections(people: pd.DataFrame, version: Version) -> Callable[[pd.Series], dict[str, Any]]:
     """`value` of the rejections among those of some rows, as of `overrides`.
 
     It is the difference between what was decided and accepting everybody, who are worth the same where people
@@ -83,31 +103,34 @@ def _rejections(people: pd.DataFrame, policy: Policy) -> Callable[[pd.Series], d
 
     Args:
         people: whom policies had decided on alike.
-        policy: of any version.
+        version: any.
     """
     from fairall.evaluate.estimated.estimators import dr, value_support
     from fairall.evaluate.evaluation import judge  # what decides on people does not need it
 
     people = people[~people["forgotten"]]
-    log = log_of_rows(people.assign(decision=people["accepted"]), policy)
+    gain, loss = version.amounts(people)
+    log = log_of_rows(people.assign(decision=people["accepted"]), version)
     why, judged = None, []
     try:
-        judged = judge([np.ones(len(people)), None], log.frame, **log.keywords())
+        judged = judge([np.ones(len(people)), None], log.frame, accepts_all=True, **log.keywords())
         why = judged[0].refused_value
     except FairAllError as error:
         why = str(error)
 
     def value(rows: pd.Series) -> dict[str, Any]:
         chosen = rows[people.index].to_numpy()
-        rejected = (chosen & ~people["accepted"]).mean()
-        of_all = {"value": None, "why": why, "bounds": [log.cost - 1.0, log.cost]}
-        if why is not None or not rejected:
+        rejected = chosen & ~people["accepted"].to_numpy()
+        of_all: dict[str, Any] = {"value": None, "why": why, "bounds": None}
+        if rejected.any():
+            of_all["bounds"] = [-float(gain[rejected].mean()), float(loss[rejected].mean())]
+        if why is not None or not rejected.any():
             return of_all
         everybody, decided = (replace(one.people, stake=one.people.stake * chosen) for one in judged)
         weight = np.abs(decided.kept.value - everybody.kept.value) * chosen
         sample = judged[0].sample
         support = value_support(everybody, decided.target - everybody.target, weight, sample)
         difference = (dr(decided, sample) - dr(everybody, sample)).on(support).difference_interval()
-        return of_all | {"value": [float(one) / rejected for one in difference[:3]]}
+        return of_all | {"value": [float(one) / rejected.mean() for one in difference[:3]]}
 
     return value

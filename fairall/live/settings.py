@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
-from fairall.config.checks import check_values, limited
+from fairall.config.checks import check_values, limited, require
 from fairall.config.words import nearest
 from fairall.errors import FairAllError
 
@@ -55,32 +55,28 @@ class Settings:
         check_values(self, "live")
 
     @classmethod
-    def read(cls, words: Sequence[str], **defaults: str) -> Settings:
+    def read(cls, words: Sequence[str], columns: Sequence[str] = (), **defaults: str) -> Settings:
         """Settings by words `live.KEY=VALUE`; others have `defaults`.
 
         Raises:
-            FairAllError: where there is no such key, or its value is not possible.
+            FairAllError: where there is no such key, its value is not possible, two names are alike, or one
+                is that of one of the `columns` that decisions depend on.
         """
-        known, given = {field.name: field for field in fields(cls)}, dict[str, Any](defaults)
+        known, given = {field.name: field.default for field in fields(cls)}, dict[str, Any](defaults)
         for word in words:
             key, _, value = word.removeprefix(PREFIX).partition("=")
             if key not in known:
-                near = nearest(key, [*known]) or f"; there are {', '.join(known)}"
+                near = nearest(key, known) or f"; there are {', '.join(known)}"
                 raise FairAllError(f"{word}: no such key{near}")
-            given[key] = READ.get(str(known[key].type), str)(value)
-        made = cls(**given)
-        for names in (("id", "time", "label"), ("positive", "negative")):
-            values = [getattr(made, name) for name in names]
-            if len(set(values)) < len(values):
-                told = f"{PREFIX}{f', {PREFIX}'.join(names)} are {', '.join(values)}"
-                raise FairAllError(f"{told}: give {len(values)} different words")
+            given[key] = READ[type(known[key])](value)
+        made, taken = cls(**given), [*columns]
+        for key, column in (("id", made.id), ("time", made.time), ("label", made.label)):
+            require(
+                column not in taken, PREFIX + key, column, f"none of {', '.join(taken)}, a column of its own"
+            )
+            taken.append(column)
+        require(made.positive != made.negative, "live.positive", made.positive, "unlike live.negative")
         return made
-
-    def require_no_feature(self, columns: Sequence[str]) -> None:
-        """Raise FairAllError where a name is that of one of the `columns` that decisions depend on."""
-        for name in ("id", "time", "label"):
-            if getattr(self, name) in columns:
-                raise FairAllError(f"{PREFIX}{name}={getattr(self, name)}: the policy decides by this column")
 
 
 def seconds(text: str) -> Any:
@@ -98,4 +94,4 @@ def _number(text: str) -> Any:
     return float(text) if re.fullmatch(r"\d*\.?\d+", text) else text
 
 
-READ: dict[str, Callable[[str], Any]] = {"int | None": seconds, "float": _number}  # values, by their type
+READ: dict[type, Callable[[str], Any]] = {int: seconds, float: _number, str: str}  # by type of the default

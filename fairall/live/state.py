@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -84,8 +84,8 @@ def remembering(process: Process) -> dict[str, Memory]:
     return found
 
 
-def replayed(process: Process, first: Any, updates: Sequence[Decided]) -> dict[str, dict[str, Tensor]]:
-    """Columns of the memories of a version, by their names, if it remembers people as they were decided on.
+def replayed(process: Process, first: Any, updates: Sequence[Decided]) -> dict[str, Memory]:
+    """Memories of a version, by the names of `remembering`, if they hold people as they were decided on.
 
     Args:
         process: of the version.
@@ -95,33 +95,36 @@ def replayed(process: Process, first: Any, updates: Sequence[Decided]) -> dict[s
     """
     found = {}
     for name, memory in remembering(process).items():
-        twin, state = copy.copy(memory), _parts(first)[name]
-        columns = {column: state["columns"][column] for column in BASE if column in state["columns"]}
-        twin.load_state_dict({**state, "columns": columns})
+        found[name] = twin = copy.copy(memory)
+        twin.load_state_dict(_parts(first)[name])
+        twin.columns = {column: values for column, values in twin.columns.items() if column in BASE}
         for decided in updates:
             twin.add(decided)
-        found[name] = columns = twin.state_dict()["columns"]
-        if "propensity" in columns:
-            forgotten = columns["propensity"].isnan()
-            for values in columns.values():
-                values[forgotten] = 0
+        forgotten = twin.columns.get("propensity", torch.zeros(0)).isnan()
+        for values in twin.columns.values():
+            values[forgotten] = 0
     return found
 
 
-def leave_out(state: Any, columns: dict[str, dict[str, Tensor]]) -> None:
+def leave_out(state: Any, memories: Mapping[str, Memory]) -> None:
     """Put None in place of the columns of memories in a state that are those of `replayed`."""
-    for name, others in columns.items():
-        own = _parts(state)[name]["columns"]
-        for column in own.keys() & others.keys():
-            if torch.equal(own[column], others[column]):
-                own[column] = None
+    for own, column, values in _columns(state, memories):
+        if torch.equal(own[column], values):
+            own[column] = None
 
 
-def fill_in(state: Any, columns: dict[str, dict[str, Tensor]]) -> None:
+def fill_in(state: Any, memories: Mapping[str, Memory]) -> None:
     """Inverse of `leave_out`."""
-    for name, others in columns.items():
-        own = _parts(state)[name]["columns"]
-        own |= {column: others[column] for column, values in own.items() if values is None}
+    for own, column, values in _columns(state, memories):
+        if own[column] is None:
+            own[column] = values
+
+
+def _columns(state: Any, memories: Mapping[str, Memory]) -> Iterator[tuple[dict[str, Any], str, Tensor]]:
+    """Columns of memories in a state, the name of each, and its values in `memories`."""
+    for name, memory in memories.items():
+        for column, values in memory.state_dict()["columns"].items():
+            yield _parts(state)[name]["columns"], column, values
 
 
 def blanked(state: Any, x: Tensor) -> bool:

@@ -1,4 +1,4 @@
-"""Where a ledger stands: versions, waiting outcomes, acceptance and value by group, drift, alarms."""
+"""Where a ledger stands: what decides, versions, who waits, acceptance and value by group, drift, alarms."""
 
 from __future__ import annotations
 
@@ -10,21 +10,46 @@ import numpy as np
 import pandas as pd
 
 from fairall.config.schema import ExplorationRule
+from fairall.config.words import words_of
 from fairall.data.drift import DRIFTED, drift_by_column
-from fairall.display.format import interval, number
 from fairall.live.overrides import accepted_value, overrides, share
-from fairall.live.people import cells_of, told
+from fairall.live.people import DAY, cells_of, told
 from fairall.live.record import FORGOTTEN, WITHDRAWN, Record, with_descendants
 from fairall.live.settings import Settings
 from fairall.live.versions import Version
 from fairall.measuring.sequences import LARGEST_GAP, largest_gap
-from fairall.policy import Policy
+from fairall.results.card import described
+from fairall.results.result import bound_of
 from fairall.tables.features import DISCRETE
+from fairall.tables.groups import sides
 from fairall.tables.people import PeopleReader
 
 MOST_COMPARED = 5000  # people at the beginning and at the end, whose features are compared
 LEAST_COMPARED = 100
-NOT_COMPARED = {"why": None, "value": None, "doubt": None}
+# What the first version's report lacks.
+OF_FIRST = {"people": 0, "labels": 0, "clock": 0, "guard": {"why": None, "value": None, "doubt": None}}
+OUTCOME, DECISION = "outcome", "decision"  # what people wait for
+PURPOSE = {
+    "Decision": "accept or reject; {settings.label} is {settings.positive} where an acceptance turned out "
+    "well, {settings.negative} where not",
+    "Method": "{config.model[name]}: {method}",
+    "Features": "{features}",
+    "Groups": "{groups}: {depend}",
+    "Bound on gaps": "{bound}",
+    "Worth": "{worth}",
+    "Begun with": "data set {config.dataset[name]} {file}",
+    "Outcomes": "learnt from {old}",
+    "Held out": "a share of {settings.held_out:g} of the people, on whom versions are compared",
+    "Exploration": "a share of {settings.explore:g} of those whom the policy rejects is accepted, by lot",
+    "Promotion": "by hand{promote}",
+    "Watched": "gap between acceptance rates, drift of features, overdue outcomes, exploration",
+    "Not known": "who answers for the decisions, and their legal ground; what else an acceptance or a "
+    "rejection does to a person; whether the outcome is what the decision is for; who never applied; other "
+    "groups; what was decided outside of the ledger",
+}
+DRIFT = "{feature} has drifted ({most}: {from:.1%} → {to:.1%})"
+BY_ITSELF = ", or by itself where a version earns more and gaps between groups grow by {:g} at most"
+OLD = {None: "when those of a whole table are known", 0: "as soon as they are known"}
 
 
 def status(rows: Record, version: Version, settings: Settings, lacks: str | None) -> dict[str, Any]:
@@ -37,21 +62,22 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
         lacks: what a comparison of versions still lacks (`guard.lacking`).
 
     Returns:
-        `duty`, `duties`, who was on duty since when and why, `versions`, with `doubt`, why the outcomes of
-        one are doubtful or it was not compared, `lacks`, `people`, `accepted`, `withdrawn`, who count nowhere
-        else, `referred` to a person, of whom nobody has decided on the `undecided`, `overrides`
-        (`live.overrides`), `outcomes`, `corrected`, `waiting`, `overdue` (None without a horizon), `until`,
-        `groups` with acceptance and value and their 95 % intervals, `courses`, the same acceptance of each
-        batch with the `date` of its last application and the `version` that decided, `gap` between acceptance
-        rates as a confidence sequence, `drift`, features that differ between the first people and the last,
-        `rows` and `head`, the number of rows in the chain of hashes and the last hash (`live.chain`), and
-        `alarms`, a sentence each.
+        `purpose`, by name a text each, `duty`, `duties`, who was on duty since when, why and by whom,
+        `versions`, with `doubt`, why the outcomes of one are doubtful or it was not compared, `lacks`,
+        `people`, `accepted`, `referred` to a person, of whom nobody has decided on the `undecided`,
+        `overrides` (`live.overrides`), `withdrawn`, who count nowhere else, `removed`, how many were
+        forgotten or withdrawn on which day and by whom, `outcomes`, `corrected`, `waiting`, `overdue` (None
+        without a horizon), `since`, `until`, `groups` with acceptance and value and their 95 % intervals,
+        `courses`, the same acceptance of each batch with the `date` of its last application and the `version`
+        that decided, `gap` between acceptance rates as a confidence sequence, `drift`, features that differ
+        between the first people and the last, `money`, whether values are in it, `rows` and `head`, the
+        number of rows in the chain of hashes and the last hash (`live.chain`), and `alarms`, a sentence each.
+        Acceptance is of people who were decided on.
     """
-    people, reader = rows.applications, version.policy.reader
-    until = rows.clock - (settings.horizon or 0)
-    waits = people["accepted"] & people["label"].isna() & ~people["forgotten"]
-    known = int(people["label"].notna().sum())
-    by_batch = people.groupby(["batch", "version", "s"], as_index=False).agg(
+    people, reader, duty, removed = rows.applications, version.policy.reader, rows.duty, rows.removed
+    until, known = rows.clock - (settings.horizon or 0), int(people["label"].notna().sum())
+    queue, decided = waiting(rows, settings), people[~people["undecided"]]
+    by_batch = decided.groupby(["batch", "version", "s"], as_index=False).agg(
         date=("time", "max"), people=("accepted", "size"), accepted=("accepted", "sum")
     )
     courses = by_batch.assign(
@@ -59,30 +85,33 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
         group=by_batch["s"].map(lambda s: reader.group_name(float(s))),
         acceptance=list(map(share, by_batch["accepted"], by_batch["people"])),
     )
+    days = removed.assign(date=(removed["at"] // DAY * DAY).map(told)).groupby(["date", "how", "by"])
+    since = duty.assign(since=duty["at"].map(told))
     found: dict[str, Any] = {
+        "purpose": _purpose(version, settings),
         "duty": version.number,
-        "duties": [
-            {"since": told(at), "version": number, "why": why}
-            for at, number, why in rows.duty[["at", "version", "why"]].itertuples(index=False)
-        ],
+        "duties": since[["since", "version", "why", "by"]].to_dict("records"),
         "versions": _versions(rows),
         "people": len(people),
         "accepted": int(people["accepted"].sum()),
-        "withdrawn": int((rows.removed["how"] == WITHDRAWN).sum()),
+        "referred": int(people["decision"].isna().sum()),
+        "undecided": int((queue["waits_for"] == DECISION).sum()),
+        "withdrawn": int((removed["how"] == WITHDRAWN).sum()),
+        "removed": days.size().reset_index(name="people").to_dict("records"),
         "outcomes": known,
         "corrected": len(rows.outcomes) - known,
-        "waiting": int(waits.sum()),
-        "overdue": int((waits & (people["time"] <= until)).sum()) if settings.horizon else None,
+        "waiting": int((queue["waits_for"] == OUTCOME).sum()),
+        "overdue": int(queue["overdue"].count()) if settings.horizon else None,
+        "since": told(people["time"].min()) if len(people) else None,
         "until": told(rows.clock) if rows.clock else None,
         "drift": _drift(people, reader),
         "rows": len(rows.links),
         "head": rows.links[-1],
         "lacks": lacks,
-        "groups": _groups(people, until, version.policy),
-        "referred": int(people["decision"].isna().sum()),
-        "undecided": int(people["undecided"].sum()),
-        "overrides": overrides(rows, version.policy, until),
+        "groups": _groups(people, until, version),
+        "overrides": overrides(rows, version, until),
         "courses": courses.drop(columns=["s", "accepted"]).to_dict("records"),
+        "money": version.money,
         "gap": _gap(by_batch),
     }
     rule = version.process.exploration.rule
@@ -90,18 +119,55 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
     return found
 
 
-def _groups(people: pd.DataFrame, until: int, policy: Policy) -> list[dict[str, Any]]:
+def waiting(rows: Record, settings: Settings) -> pd.DataFrame:
+    """Who is waited for, as of `Ledger.waiting`."""
+    people = rows.applications
+    waits = people["undecided"] | (people["accepted"] & people["label"].isna())
+    people = people[waits & ~people["forgotten"]]
+    due = (people["time"] + (settings.horizon or np.nan)).mask(people["undecided"])
+    days = (rows.clock - due) // DAY
+    queue = {
+        settings.id: people["person"],
+        "applied": pd.to_datetime(people["time"], unit="s"),
+        "due": pd.to_datetime(due, unit="s"),
+        "overdue": days.where(days >= 0).astype("Int64"),
+        "waits_for": np.where(people["undecided"], DECISION, OUTCOME),
+    }
+    return pd.DataFrame(queue).sort_values(["due", "applied"], kind="stable", ignore_index=True)
+
+
+def _purpose(version: Version, settings: Settings) -> dict[str, str]:
+    """What decides on whom and how, as the ledger was started, and what the ledger does not know."""
+    config, reader, age = version.config, version.policy.reader, settings.horizon
+    values = {
+        "settings": settings,
+        "config": config,
+        "method": described("model", config.name("model")) or "a method of the user",
+        "features": ", ".join(f"{feature.name} ({feature.kind})" for feature in reader.features),
+        "groups": ", ".join(map(reader.group_name, sides(reader.n_groups))),
+        "depend": "no decision depends on them" if config.fairness.blind else "decisions may depend on them",
+        "bound": bound_of(config.fairness) or "no bound",
+        "worth": " ".join(words_of(config.amounts or {}, "dataset."))
+        or f"an acceptance: 1 − c with a good outcome, −c with a bad one, {config.worth}",
+        "file": Path(config.dataset.get("path") or "").name,
+        "promote": BY_ITSELF.format(settings.gap) if settings.promote == "if_better" else "",
+        "old": f"at an age of {age / DAY:g} days" if age else OLD[age],
+    }
+    return {name: text.format(**values) for name, text in PURPOSE.items()}
+
+
+def _groups(people: pd.DataFrame, until: int, version: Version) -> list[dict[str, Any]]:
     """Acceptance of each group, and the value of its accepted people who applied at `until` or earlier.
 
     With now less the horizon, outcomes that came early are left out, which are unlike the others.
     """
     found = []
     for s, own in people.groupby("s"):
-        old = own[own["time"] <= until]
-        value, outcomes = accepted_value(old, policy)["value"], int(old["label"].notna().sum())
-        shares = {"acceptance": share(int(own["accepted"].sum()), len(own)), "outcomes": outcomes}
-        name = policy.reader.group_name(float(s))
-        found.append({"group": name, "people": len(own), **shares, "value": value})
+        old, decided = own[own["time"] <= until], own.loc[~own["undecided"], "accepted"]
+        value, outcomes = accepted_value(old, version)["value"], int(old["label"].notna().sum())
+        accepted = share(int(decided.sum()), len(decided)) if len(decided) else None
+        shares = {"acceptance": accepted, "outcomes": outcomes, "value": value}
+        found.append({"group": version.policy.reader.group_name(float(s)), "people": len(own), **shares})
     return found
 
 
@@ -112,7 +178,7 @@ def _versions(rows: Record) -> list[dict[str, Any]]:
     broken = with_descendants(rows.versions.itertuples(), learnt)
     duty, found = dict(zip(rows.duty["version"], rows.duty["why"], strict=True)), []
     for row in rows.versions.itertuples():
-        report = {"people": 0, "labels": 0, "guard": NOT_COMPARED, **json.loads(row.report)}
+        report = OF_FIRST | json.loads(row.report)
         guard, stood = report["guard"], "was on duty" if row.id in duty else "challenger"
         found.append(
             {
@@ -124,7 +190,7 @@ def _versions(rows: Record) -> list[dict[str, Any]]:
                 "stands": "on duty" if row.id == rows.duty["version"].iloc[-1] else stood,
                 "why": duty.get(row.id, guard["why"]),
                 "value": guard["value"],
-                "until": told(report["clock"]) if "clock" in report else None,
+                "until": told(report["clock"]) if report["clock"] else None,
                 "doubt": guard["doubt"] or (None if guard["value"] else guard["why"]),
                 "can_be_made_again": row.id not in broken,
             }
@@ -167,53 +233,14 @@ def _drift(people: pd.DataFrame, reader: PeopleReader) -> list[dict[str, Any]]:
 
 def _alarms(found: dict[str, Any], *, explores: bool) -> list[str]:
     """What needs attention, a sentence each."""
-    alarms = (
-        [] if explores else ["nobody explores: those who are rejected can never be judged (live.explore)"]
-    )
-    if (gap := found["gap"]) and gap["low"] > LARGEST_GAP:
-        alarms.append(f"the gap between acceptance rates is above {100 * LARGEST_GAP:g} for certain")
-    for one in found["drift"]:
-        alarms.append(f"{one['feature']} has drifted ({one['most']}: {one['from']:.1%} → {one['to']:.1%})")
-    if found["overdue"]:
-        alarms.append(f"{found['overdue']} outcomes have not come within the horizon")
     lost = ", ".join(str(one["version"]) for one in found["versions"] if not one["can_be_made_again"])
-    return alarms + [f"people were forgotten: version {lost} cannot be made again"] * bool(lost)
-
-
-def sentences(found: dict[str, Any], place: str | Path) -> list[str]:
-    """What `status` returns, in words."""
-    overdue = "" if found["overdue"] is None else f", {found['overdue']} of them overdue"
-    until = f" until {found['until']}" if found["until"] else ""
-    lines = [
-        f"Ledger {place}: {found['people']} people{until}, {found['accepted']} accepted, "
-        f"{found['withdrawn']} withdrawn",
-        f"Outcomes: {found['outcomes']} known, {found['corrected']} corrected",
-        f"Waiting: {found['waiting']} outcomes{overdue}",
-    ]
-    if gap := found["gap"]:
-        ends = interval(gap["low"], gap["high"])
-        lines.append(f"Gap between acceptance rates: {number(gap['estimate'])} {ends}, valid at every look")
-    if found["lacks"]:
-        lines.append(f"Comparisons of versions: {found['lacks']}")
-    lines.append(f"Checked: {found['rows']} rows, head {found['head']}")
-    return lines + [f"Alarm: {alarm}" for alarm in found["alarms"]]
-
-
-def frames(found: dict[str, Any]) -> dict[str, pd.DataFrame]:
-    """Tables of groups, of versions and of who was on duty, as texts."""
-
-    def shown(value: Any) -> str:
-        if isinstance(value, list):
-            return f"{number(value[0])} {interval(*value[1:])}"
-        return str(value or "")
-
-    left_out = {"versions": ["value", "doubt", "can_be_made_again"]}
-    return {
-        key: pd.DataFrame(found[key], dtype=object)
-        .set_index(name)
-        .rename(str)
-        .drop(columns=left_out.get(key, []))
-        .map(shown)
-        for key, name in (("groups", "group"), ("versions", "version"), ("duties", "since"))
-        if found[key]
+    alarms = {
+        "nobody explores: those who are rejected can never be judged (live.explore)": not explores,
+        f"the gap between acceptance rates is above {100 * LARGEST_GAP:g} for certain": (
+            found["gap"] and found["gap"]["low"] > LARGEST_GAP
+        ),
+        **dict.fromkeys((DRIFT.format(**one) for one in found["drift"]), True),
+        f"{found['overdue']} outcomes have not come within the horizon": found["overdue"],
+        f"people were forgotten: version {lost} cannot be made again": lost,
     }
+    return [alarm for alarm, sounds in alarms.items() if sounds]

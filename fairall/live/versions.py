@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,11 +17,12 @@ import sqlalchemy as sql
 import torch
 from torch import Tensor
 
+from fairall.config.checks import require
 from fairall.config.compose import PLACES, checked_node, compose_config, places
 from fairall.config.schema import Config, ExplorationRule
 from fairall.data.own_table import OwnTable
 from fairall.data.people import Decided, float32
-from fairall.data.prepared import Scaler
+from fairall.data.prepared import Amounts, Scaler
 from fairall.decide.load import IN_MLFLOW, find_policy
 from fairall.display.progress import Display
 from fairall.errors import FairAllError
@@ -29,8 +31,9 @@ from fairall.live import chain
 from fairall.live.people import cells_of
 from fairall.live.record import applications, lineage
 from fairall.live.state import fill_in, leave_out, packed, remembering, replayed, unpacked
-from fairall.live.store import APPLICATIONS, OUTCOMES
+from fairall.live.store import APPLICATIONS, LEARNT, OUTCOMES
 from fairall.models.learner import Learner
+from fairall.models.memory import Memory
 from fairall.online.process import Process
 from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy, schema_of
 from fairall.results.runs import run_folder
@@ -46,16 +49,15 @@ class Version:
     Attributes:
         policy: its learner, with what tables of people it reads.
         process: the same learner, with exploration and the state of training as far as it was read.
-        first: state of training of the first version; None where it was not read, or this is the first.
-        updates: of all versions from the first to this one.
+        memories: of its learner, as they are replayed from whom it has learnt from (`state.replayed`); none
+            where the state of training was not read, or was made now.
         good: share of good labels of the people of the warm-up; None where it is not known.
         number: in its ledger.
     """
 
     policy: Policy
     process: Process
-    first: Any = None
-    updates: Sequence[Decided] = ()
+    memories: dict[str, Memory] = field(default_factory=dict)
     good: float | None = None
     number: int = 1
 
@@ -118,10 +120,21 @@ class Version:
         """X (N, D) and s (N,) of applications; x of somebody who was forgotten is 0."""
         reader, known = self.policy.reader, people["features"].notna().to_numpy()
         x = torch.zeros(len(people), len(reader.features))
-        if known.any():
-            cells = cells_of(people["features"][known].tolist(), reader.names)
-            x[torch.tensor(known)] = self.scaler.transform(reader.read(cells, needs_group=False)[0])
+        cells = cells_of(people["features"][known].tolist(), reader.names)
+        x[torch.tensor(known)] = self.scaler.transform(reader.read(cells, needs_group=False)[0])
         return x, float32(people["s"].to_numpy(dtype=float))
+
+    @property
+    def money(self) -> bool:
+        """Whether what decisions are worth is in money, by person."""
+        return self.config.amounts is not None
+
+    def amounts(self, people: pd.DataFrame) -> np.ndarray:
+        """Gain and loss of N applications, shape (2, N), with `money` of nobody forgotten."""
+        amounts, cost = Amounts.of(self.scaler.schema, self.config.amounts), self.config.cost.value
+        if amounts is None:
+            return np.tile([[1.0 - cost], [cost]], len(people))
+        return amounts.decided_by(self.encoded(people)[0]).T.numpy()
 
     def probability(self, people: pd.DataFrame) -> np.ndarray:
         """Acceptance probabilities of applications (N,), without exploration of the ledger."""
@@ -131,17 +144,18 @@ class Version:
 
     def restore(self, state: Any) -> Version:
         """The version with a state of `training`."""
-        learner = self.process.learner
-        learner.load_training_state({"modules": learner.state_dict(), "parts": state["parts"]})
-        self.process.memory.load_state_dict(state["memory"])
+        learner = {"modules": self.process.learner.state_dict(), "parts": state["parts"]}
+        self.process.load_state_dict({"memory": state["memory"], "learner": learner})
         return self
 
     def learnt(self, updates: Sequence[Decided]) -> Version:
         """The version after further updates; this one is no longer to be used."""
         self.process.learn(updates)
+        for memory, decided in product(self.memories.values(), updates):
+            memory.add(decided)
         policy, learner = self.policy, self.process.learner
         after = Policy(learner, policy.reader, policy.points, policy.config, policy.modules)
-        return replace(self, policy=after, updates=[*self.updates, *updates])
+        return replace(self, policy=after)
 
     def update(self, people: pd.DataFrame) -> Decided:
         """People as a learner gets them, the same for all seeds; the propensity of a forgotten one is NaN.
@@ -151,18 +165,20 @@ class Version:
         Args:
             people: B of them, as of `record.applications`, with `label`.
         """
-        x, s = self.encoded(people)
         propensity = people["propensity"].mask(people["override"].notna(), people["accepted"])
         columns = propensity.mask(people["forgotten"]), people["accepted"], people["label"].fillna(0)
-        propensity, accepted, label = (float32(column.to_numpy(dtype=float)) for column in columns)
-        each, n_seeds = (x, s, propensity, accepted > 0, label), len(self.policy.seeds)
-        return Decided(*(one.expand(n_seeds, *one.shape).contiguous() for one in each))
+        return self.decided(*self.encoded(people), *(column.to_numpy(dtype=float) for column in columns))
+
+    def decided(self, x: Tensor, s: Tensor, *columns: np.ndarray) -> Decided:
+        """N people for all seeds, with propensity, decision and label, shape (N,) each."""
+        n_seeds, values = len(self.policy.seeds), (x, s, *map(float32, columns))
+        x, s, propensity, accepted, label = (one.expand(n_seeds, *one.shape).contiguous() for one in values)
+        return Decided(x, s, propensity, accepted > 0, label)
 
     def columns(self) -> dict[str, Any]:
         """Values of the columns `chain.LARGE` of `VERSIONS`."""
         state = self.training
-        if self.first is not None:
-            leave_out(state, replayed(self.process, self.first, self.updates))
+        leave_out(state, self.memories)
         with self.saved() as folder:
             return {"weights": (folder / WEIGHTS).read_bytes(), "state": packed(state)}
 
@@ -186,17 +202,12 @@ def first(words: Sequence[str], modules: Collection[str] = ()) -> Version:
         version = _of_run(runs[0], places(words[1:]), modules)
     else:
         version = after_warm_up(job(compose_config(*words)))
-    config = version.config
-    if not version.process.learner.learns:
-        raise FairAllError(f"model={config.name('model')} learns nothing: decide by it with fairall decide")
-    if config.splits > 1:
-        raise FairAllError("splits: a ledger is of one split of the people; set splits=1")
-    if config.amounts is not None:
-        raise FairAllError("dataset.gain: a ledger values decisions at one cost; leave gain and loss out")
-    if config.parts:
-        raise FairAllError(
-            f"world.{next(iter(config.parts))}: the world of a ledger is the real one; leave world out"
-        )
+    config, learner = version.config, version.process.learner
+    model = "a method that learns; of the others fairall decide takes decisions"
+    require(learner.learns, "model", config.name("model"), model)
+    require(config.splits == 1, "splits", config.splits, "1: a ledger is of one split of the people")
+    parts = ", ".join(config.parts)
+    require(not parts, "world", parts, "left out: the world of a ledger is the real one")
     return version
 
 
@@ -227,14 +238,13 @@ def after_warm_up(task: Job, display: Display | None = None) -> Version:
 def outcome_words(config: Config) -> dict[str, str]:
     """Column of the outcome, and its words, as a run's own table has them; empty for other data sets."""
     node = config.dataset
-    if node["_target_"] != f"{OwnTable.__module__}.{OwnTable.__qualname__}":
+    if "positive" not in node:
         return {}
     found = {name: str(node[name]) for name in ("label", "positive")}
     with suppress(FairAllError):  # the table of a finished run may be gone
-        words = (
-            OwnTable(checked_node({"dataset": node}, "dataset")).cells.frame[node["label"]].dropna().unique()
-        )
-        others = [str(word) for word in words if spelling(word) != spelling(found["positive"])]
+        cells = OwnTable(checked_node({"dataset": node}, "dataset")).cells.frame
+        words = [*map(str, cells[node["label"]].dropna().unique())]
+        others = [word for word in words if spelling(word) != spelling(found["positive"])]
         found |= {"negative": others[0]} if len(others) == 1 else {}
     return found
 
@@ -271,18 +281,17 @@ def read(
     numbers = lineage(connection, number)
     first, state = (unpacked(chain.large(connection, one)["state"]) for one in (numbers[0], number))
     updates = _updates(connection, version, numbers) if remembering(version.process) else []
-    fill_in(state, replayed(version.process, first, updates))
-    return replace(version.restore(state), first=first, updates=updates)
+    memories = replayed(version.process, first, updates)
+    fill_in(state, memories)
+    return replace(version.restore(state), memories=memories)
 
 
 def _updates(connection: sql.Connection, version: Version, numbers: Sequence[int]) -> list[Decided]:
     """The updates by which versions were made, with the outcomes that each of them knew."""
-    learnt = chain.learnt(connection, numbers)
-    decided = [row.override for row in learnt if row.override is not None]
-    rows = chain.read(connection, APPLICATIONS, "id", [row.application for row in learnt])
-    people = applications(connection, rows, decided)
-    known = [row.outcome for row in learnt if row.outcome is not None]
+    learnt = pd.DataFrame(chain.learnt(connection, numbers), columns=[*LEARNT.c.keys()], dtype=object)
+    ids, decided, known = (learnt[name].dropna().tolist() for name in ("application", "override", "outcome"))
+    people = applications(connection, chain.read(connection, APPLICATIONS, "id", ids), decided)
     labels = {row.id: row.label for row in chain.read(connection, OUTCOMES, "id", known)}
-    people["label"] = [labels.get(row.outcome) for row in learnt]
-    parts = [np.array([getattr(row, name) for row in learnt]) for name in ("version", "part")]
-    return [version.update(part) for _, part in people.groupby(parts)]
+    people["label"] = learnt["outcome"].map(labels).astype(float).to_numpy()
+    parts = people.groupby([learnt["version"].to_numpy(), learnt["part"].to_numpy()])
+    return [version.update(part) for _, part in parts]

@@ -108,12 +108,13 @@ def parsed(values: Iterable[Any]) -> np.ndarray:
 def mean_no_value(cells: Iterable[Any], missing: Sequence[str], but: Sequence[str] = ()) -> np.ndarray:
     """Which numbers or words (N,) mean no value, shape (N,).
 
-    These are the words in `missing`, but not those in `but`, and the numbers of these words.
+    These are the words in `missing`, but not those in `but`, and the numbers of these words; an array holds
+    numbers.
     """
     numbers = parsed(missing)
-    if isinstance(cells, np.ndarray) and cells.dtype != object:
+    if isinstance(cells, np.ndarray):
         return np.isin(cells, numbers)
-    none = {*missing, *numbers[~np.isnan(numbers)].tolist()}
+    none = {*missing, *numbers}  # NaN is like nothing else
     found = ((word in none or number_of(word) in none) and word not in but for word in cells)
     return np.fromiter(found, dtype=bool)
 

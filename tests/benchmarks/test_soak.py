@@ -18,7 +18,7 @@ from fairall.errors import FairAllError
 from fairall.policy import SUMS, Policy
 from fairall.storage.files import write_sums
 from tests.conftest import examples
-from tests.decide.test_command import built
+from tests.decide.conftest import made
 
 pytestmark = pytest.mark.whole
 NONE = ["--kills", "0", "--verbs", "0", "--inputs", "0"]
@@ -168,7 +168,7 @@ def refused(folder: Path, files: Files) -> str | None:
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of values that were replaced
 @pytest.mark.parametrize("model", ["fairlog", "fairall_I_II"])
 def test_a_hostile_policy_gives_probabilities_or_one_line(model: str, tmp_path: Path) -> None:
-    built(tmp_path, f"model={model}")
+    made(tmp_path, f"model={model}")
     saved, other = tmp_path / "policy", tmp_path / "other"
     other.mkdir()
     files = {name: (saved / name).read_bytes() for name in CHANGES}

@@ -84,8 +84,8 @@ def test_a_version_knows_what_people_had_decided_when_it_was_made(ledger: Make, 
 
     def remembered() -> torch.Tensor:
         with own.store.reading() as connection:
-            (updates,) = own.version(connection, 2, whole=True).updates
-        return updates.accepted
+            (memory,) = own.version(connection, 2, whole=True).memories.values()
+        return memory.rows().accepted
 
     then = remembered()
     own.override(after, True, **BY)
