@@ -69,7 +69,7 @@ def day(place: str, folder: Path, chance: random.Random) -> Iterator[list[str]]:
             words = [str(chance.choice([*decision.index]))]
         elif verb == "override":
             someone = chance.choice([person for person in decision.index if person not in told])
-            decision[someone] = chance.randint(0, 1)
+            decision[someone] = float(decision[someone] != 1)
             words = [str(someone), ["reject", "accept"][int(decision[someone])], "--why", "a guarantor"]
         yield ["live", verb, place, *words]
         if verb == "decide":
@@ -113,12 +113,12 @@ def killed_day(
             child = forked(partial(typed, *words, cwd=hunted), 1 + number * step if step else 0)
             if (found := ended(child, moment)) != KILLED:
                 break
-            yield words[1]
             there = content(other)
             if there not in (before, after):
                 raise FaultError("what was killed has done a part of its work", words)
             if there and typed("live", "status", words[2], cwd=hunted).returncode:
                 raise FaultError("is damaged by a kill", words)
+            yield words[1]
         # What was done already may be refused, such as a ledger that is there.
         if found != code and there != after:
             raise FaultError(f"exit code {found} after a kill, {code} without", words)

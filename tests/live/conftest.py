@@ -29,8 +29,6 @@ KNOWN = ["model=stacked"]
 NAMES = ["id", "sex", "age", "income", "dependants", "purpose", "home_owner", "job"]
 STEP = 86400  # seconds between two time steps
 BEGIN = 1_700_000_000 // STEP * STEP
-# Columns that depend on when a row was written, or on chance.
-OF_CHANCE = ["at", "hash", "salt", "features"]
 
 Make = Callable[..., Ledger]
 
@@ -89,30 +87,14 @@ def rows(place: Path, query: str, *values: object) -> list[tuple[Any, ...]]:
         return connection.execute(query, values).fetchall()
 
 
-def tables(place: Path) -> dict[str, pd.DataFrame]:
-    """All rows by table."""
-    names = rows(place, "select name from sqlite_master where type = 'table'")
-    with closing(sqlite3.connect(place)) as connection:
-        return {name: pd.read_sql(f"select * from {name}", connection, dtype=object) for (name,) in names}
-
-
-def content(place: Path) -> dict[str, str]:
-    """All rows, without what depends on the clock or on chance."""
-    return {
-        name: frame.drop(columns=OF_CHANCE, errors="ignore").to_csv() for name, frame in tables(place).items()
-    }
-
-
 @contextmanager
 def edited(place: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that finds no triggers, which are there again afterwards."""
-    triggers = rows(place, "select name, sql from sqlite_master where type = 'trigger'")
+    """A connection that finds no triggers."""
+    triggers = rows(place, "select name from sqlite_master where type = 'trigger'")
     with closing(sqlite3.connect(place)) as connection, connection:
-        for name, _ in triggers:
+        for (name,) in triggers:
             connection.execute(f"drop trigger {name}")
         yield connection
-        for _, statement in triggers:
-            connection.execute(statement)
 
 
 def noticed(place: Path) -> str:

@@ -4,58 +4,50 @@ import random
 import re
 import shutil
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
+from benchmarks.kills import day, tables
 from fairall import Ledger
 from tests.conftest import refused, succeeded
-from tests.live.conftest import CASES, COPIES, Make, edited, noticed, people, refusing, repaid, rows, tables
+from tests.live.conftest import CASES, Make, edited, noticed, people, refusing, repaid, rows
 
 # Columns that nothing depends on: the number of the only row.
 OF_NO_EFFECT = [("generator", "id")]
-GIVEN = {
-    "decide": [pd.concat([people(0, 7), people(140, 5, 4)])],
-    "outcomes": [pd.DataFrame({"id": ["L0007"], "repaid": "no"})],
-    "promote": [1],
-    "withdraw": ["L0007"],
-}
+DAY = 40  # one at whose end the second version is on duty, from which a person was erased
 
 
 @pytest.fixture(scope="module")
-def used(kept: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A ledger with rows in all tables: three versions, people who left, outcomes to learn from."""
-    place = Path(shutil.copy(kept(*COPIES, "live.explore=0.5"), tmp_path_factory.mktemp("used") / "used.db"))
-    own = Ledger(place)
-    for step in range(2):
-        decided = own.decide(people(60 * step, 60, step))
-        for person in decided.loc[decided["decision"] == 0, "id"].iloc[:2]:
-            own.override(person, True, by="Berg", why="a new job")
-        own.outcomes(repaid(decided, step, share=0.9))
-        own.learn()
-    own.promote(2)
-    accepted = decided.loc[decided["decision"] == 1, "id"]
-    for person in accepted[:10]:  # some of them are remembered
-        own.forget(person)
-    own.forget(decided.loc[decided["decision"] == 0, "id"].iloc[0])
-    own.withdraw(accepted.iloc[-1])
-    own.decide(people(120, 20, 4))
-    assert min(map(len, tables(place).values())) > 0
-    return place
+def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A ledger with rows in all tables, and beside it people.csv, the last people on whom it has decided."""
+    folder = tmp_path_factory.mktemp("used")
+    for words in day("loans.db", folder, random.Random(DAY)):
+        succeeded(*words, cwd=folder)
+    return folder / "loans.db"
+
+
+@pytest.fixture
+def given(used: Path) -> dict[str, Any]:
+    """What is given to verbs that take something."""
+    last = pd.read_csv(used.with_name("people.csv"))
+    both = pd.concat([last, last.assign(id=range(len(last)))])
+    outcome = pd.DataFrame({"id": ["296"], "repaid": "bad"})
+    return {"decide": both, "outcomes": outcome, "promote": 1, "withdraw": "296"}
 
 
 @pytest.mark.parametrize("query", CASES["damages"])
-def test_what_was_done_is_named(query: str, used: Path, tmp_path: Path) -> None:
+def test_what_was_done_is_named(query: str, used: Path, given: dict[str, Any], tmp_path: Path) -> None:
     place, (verb, why) = Path(shutil.copy(used, tmp_path)), CASES["damages"][query]
     with edited(place) if query[:2] in ("up", "de") else closing(sqlite3.connect(place)) as connection:
         connection.executescript(query)
     before = place.read_bytes()
     why = f"is damaged, was changed, or is no ledger .*{re.escape(why)}"
     with refusing(why) as caught:
-        getattr(Ledger(place), verb)(*GIVEN.get(verb, []))
+        getattr(Ledger(place), verb)(*([given[verb]] if verb in given else []))
     assert ("\n" in str(caught.value), place.read_bytes() == before) == (False, True)
 
 
@@ -84,16 +76,18 @@ def test_every_edit_is_noticed(used: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.whole
-def test_damage_anywhere_is_noticed_or_without_effect(used: Path, tmp_path: Path) -> None:
-    chance, place = random.Random(0), tmp_path / "loans.db"
-    expected = Ledger(shutil.copy(used, place)).decide(people(140, 20, 5))
+def test_damage_anywhere_is_noticed_or_without_effect(
+    used: Path, given: dict[str, Any], tmp_path: Path
+) -> None:
+    chance, place, new = random.Random(0), tmp_path / "loans.db", given["decide"][60:]
+    expected = Ledger(shutil.copy(used, place)).decide(new)
     for n in (1, 64) * 20:
         damaged = bytearray(used.read_bytes())
         start = chance.randrange(100, len(damaged) - n)
         damaged[start : start + n] = chance.randbytes(n)
         place.write_bytes(damaged)
         if not noticed(place):
-            pd.testing.assert_frame_equal(Ledger(place).decide(people(140, 20, 5)), expected)
+            pd.testing.assert_frame_equal(Ledger(place).decide(new), expected)
 
 
 def test_rows_are_neither_changed_nor_removed(used: Path) -> None:

@@ -84,10 +84,10 @@ def test_times_of_today_need_no_confirmation_and_tomorrow_blocks_nothing(ledger:
 def test_rows_that_cannot_be_decided_on_are_left_out(ledger: Make, tmp_path: Path) -> None:
     own, table = ledger(), people(0, 60)
     own.decide(table[:8])
-    for verb, person, note in (("forget", "L0003", "are erased"), ("withdraw", "L0004", "no longer counts")):
-        assert note in succeeded("live", verb, "loans.db", person, cwd=tmp_path).stdout
+    own.forget("L0003")
+    own.withdraw("L0004")
     table.loc[9, "purpose"], table.loc[10, "sex"], table.loc[13, "id"] = "yacht", "x", "L0013"
-    wrong = [2, 3, 9, 10, 12, 13]
+    wrong = {2: "id", 3: "id", 9: "purpose", 10: "sex", 12: "id", 13: "id"}
     with refusing(r"is in several rows; .*; --skip \(skip=True\) decides on the others"):
         own.decide(table)
     with refusing("'yacht' is not known"):  # nobody is left
@@ -95,21 +95,18 @@ def test_rows_that_cannot_be_decided_on_are_left_out(ledger: Make, tmp_path: Pat
     table.to_csv(tmp_path / "t.csv", index=False)
     words = "live decide loans.db t.csv -o d.csv --skip --json --reasons 2".split()
     told = json.loads(succeeded(*words, cwd=tmp_path).stdout)
-    decided, left_out = (
-        pd.read_csv(tmp_path / told[file]).fillna("") for file in ("decisions", "left_out_file")
-    )
-    assert decided["id"].tolist() == table["id"].drop(wrong).tolist()
+    decided, left_out = (pd.read_csv(tmp_path / name).fillna("") for name in ("d.csv", "d_left_out.csv"))
+    assert decided["id"].tolist() == table["id"].drop([*wrong]).tolist()
     accepted = decided["decision"].sum(), decided["decision"][6:].sum()
     assert [told[name] for name in ("people", "new", "accepted", "new_accepted")] == [54, 48, *accepted]
     assert left_out["left_out"].tolist() == told["left_out"]
-    assert sorted(why.split(":")[0] for why in told["left_out"]) == [
-        *(f"column 'id', row {k}" for k in (13, 14, 3, 4)),
-        *("column 'purpose', row 10", "column 'sex', row 11"),
-    ]
-    assert {*left_out["id"]} == {"", *table["id"][wrong[2:]]}  # nothing of those who are gone
-    named = {name for cell in decided["reasons"] for name in cell.split("; ")}
-    assert ((decided["reasons"] == "") == (decided["decision"] == 1)).all()
-    assert 3 < len(named) == len({"", *NAMES[1:]} & named)
+    places = {f"column '{name}', row {row + 1}" for row, name in wrong.items()}
+    assert {why.split(":")[0] for why in told["left_out"]} == places
+    assert {*left_out["id"]} == {"", *table["id"][[*wrong][2:]]}  # nothing of those who are gone
+    named = decided.groupby("decision")["reasons"].agg("; ".join).str.split("; ").map(set)
+    assert named[1] == {""}
+    assert named[0] < {"", *NAMES[1:]}
+    assert len(named[0]) > 3
 
 
 def test_decisions_keep_their_version_reasons_and_propensities(
