@@ -28,7 +28,9 @@ STARTED += ["schedule.warm_up_epochs=2", "live.explore=0.3", "live.held_out=0.1"
 METHODS = ["fairlog", "ensemble", "explore_exploit", "stacked"]  # which remember different things
 PAST, A_TABLE = 200, 50  # people from whom a ledger starts, and of a table
 FIRST = ["decide", "outcomes", "learn"]
-VERBS = "decide override outcomes decide override outcomes learn promote withdraw forget status".split()
+VERBS = (
+    "decide override outcomes decide override outcomes learn promote withdraw forget status waiting".split()
+)
 OPTIONS = ["", "--capacity 20", "--refer 5", "--reasons 2"]
 OF_CHANCE = ["at", "hash", "salt", "features", "why"]  # columns that depend on the clock or on chance
 
@@ -71,6 +73,8 @@ def day(place: str, folder: Path, chance: random.Random) -> Iterator[list[str]]:
             someone = chance.choice([person for person in decision.index if person not in told])
             decision[someone] = float(decision[someone] != 1)
             words = [str(someone), ["reject", "accept"][int(decision[someone])], "--why", "a guarantor"]
+        elif verb == "waiting":
+            verb, words = "outcomes", ["--waiting", "-o", "waiting.csv"]
         yield ["live", verb, place, *words]
         if verb == "decide":
             decided = pd.read_csv(folder / "decided.csv").set_index("id")["decision"]

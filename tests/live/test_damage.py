@@ -18,7 +18,7 @@ from tests.live.conftest import CASES, Make, edited, noticed, people, refusing, 
 
 # Columns that nothing depends on: the number of the only row.
 OF_NO_EFFECT = [("generator", "id")]
-DAY = 40  # one at whose end the second version is on duty, from which a person was erased
+DAY = 64  # one at whose end the second version is on duty, from which a person was erased
 
 
 @pytest.fixture(scope="module")
