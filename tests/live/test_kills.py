@@ -73,7 +73,7 @@ def test_processes_that_type_at_once_lose_and_double_nothing(ledger: Make, tmp_p
     wrote = {"decide": "new", "outcomes": "new", "override": "changed"}
     written = {verb: sum(one[name] for one in told[verb]) for verb, name in wrote.items()}
     assert written == {
-        "decide": count("applications where batch > 1"),
+        "decide": count("applications where batch > 2"),
         "outcomes": count("outcomes"),
         "override": count("overrides"),
     }
