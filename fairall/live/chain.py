@@ -19,7 +19,6 @@ import sqlalchemy as sql
 from fairall.live.store import CHAIN, CHAINED, ERASED, STATES, DamagedError, newest
 
 AT_ONCE = 10_000  # values of a query
-insert = cache(sql.insert)  # the same statement is compiled once
 HEAD = sql.select(CHAIN).order_by(CHAIN.c.id.desc()).limit(1)
 
 
@@ -37,8 +36,8 @@ def append(connection: sql.Connection, table: sql.Table, rows: Iterable[Mapping[
         link = _link(link, table, written[-1].values())
         links.append({"id": entry + k, "hash": link})
     if written:
-        connection.execute(insert(CHAIN), links)
-        connection.execute(insert(table), written)
+        connection.execute(sql.insert(CHAIN), links)
+        connection.execute(sql.insert(table), written)
 
 
 def read(
@@ -59,51 +58,42 @@ def read(
     wanted = range(1, newest(connection, table)[0] + 1) if values is None else values
     rows = list[sql.Row[Any]]()
     for start in range(0, len(wanted), AT_ONCE):
-        rows += _checked(connection, table, _with(table, name), some=[*wanted[start : start + AT_ONCE]])
+        rows += _checked(connection, table, name, wanted[start : start + AT_ONCE])
     if values is None and len(rows) != len(wanted):
         raise DamagedError(f"the table {table.name} lacks a row")
     order = {value: k for k, value in enumerate(wanted)}
     return sorted(rows, key=lambda row: order[getattr(row, name)])
 
 
-def last(connection: sql.Connection, table: sql.Table, **where: Any) -> Any:
-    """The last row of a table, or the last one with a value of a column.
+def last(connection: sql.Connection, table: sql.Table, name: str | None = None, value: Any = None) -> Any:
+    """The last row of a table, or the last one with a value of the column `name`.
 
     Raises:
         DamagedError: as `read`, and where there is none.
     """
-    rows = _checked(connection, table, _last(table, *where), **where)
-    if not rows:
-        raise DamagedError(f"the table {table.name} lacks a row")
-    return rows[0]
+    for row in _checked(connection, table, name, [value])[-1:]:
+        return row
+    raise DamagedError(f"the table {table.name} lacks a row")
 
 
 @cache
-def _with(table: sql.Table, name: str) -> sql.Select[Any]:
-    """Rows with one of `some` values of a column."""
-    some: sql.BindParameter[Any] = sql.bindparam("some", expanding=True)
-    return _rows(table).where(table.c[name].in_(some)).order_by(table.c.id)
-
-
-@cache
-def _last(table: sql.Table, *names: str) -> sql.Select[Any]:
-    own = (table.c[name] == sql.bindparam(name) for name in names)
-    return _rows(table).where(*own).order_by(table.c.id.desc()).limit(1)
-
-
-def _rows(table: sql.Table) -> sql.Select[Any]:
-    """Rows, each with its entry, and the entry before."""
+def _query(table: sql.Table, name: str | None) -> sql.Select[Any]:
+    """Rows with one of `some` values of a column, or the last one; its entry, and the entry before."""
     before = CHAIN.alias()
     query = sql.select(table, CHAIN.c.hash.label("link"), before.c.hash.label("previous"))
     query = query.outerjoin_from(table, CHAIN, CHAIN.c.id == table.c.entry)
-    return query.outerjoin(before, before.c.id == table.c.entry - 1)
+    query = query.outerjoin(before, before.c.id == table.c.entry - 1)
+    if name is None:
+        return query.order_by(table.c.id.desc()).limit(1)
+    some: sql.BindParameter[Any] = sql.bindparam("some", expanding=True)
+    return query.where(table.c[name].in_(some)).order_by(table.c.id)
 
 
 def _checked(
-    connection: sql.Connection, table: sql.Table, query: sql.Select[Any], **values: Any
+    connection: sql.Connection, table: sql.Table, name: str | None, some: Sequence[Any]
 ) -> list[sql.Row[Any]]:
-    """The result of a query of `_rows`, as it was written."""
-    rows = list(connection.execute(query, values))
+    """The result of `_query`, as it was written."""
+    rows = list(connection.execute(_query(table, name), {"some": some}))
     for row in rows:
         try:
             right = row.link == _link(row.previous or b"", table, row[:-2])
@@ -127,7 +117,7 @@ def verify(connection: sql.Connection) -> tuple[dict[str, list[sql.Row[Any]]], l
     rows = {table.name: read(connection, table) for table in CHAINED if table is not STATES}
     entries = [row.entry for of in rows.values() for row in of]
     for number in range(newest(connection, STATES)[0]):  # one at a time, as they are large
-        entries.append(last(connection, STATES, id=number + 1).entry)
+        entries.append(last(connection, STATES, "id", number + 1).entry)
     links = [link.hex() for link in connection.scalars(sql.select(CHAIN.c.hash).order_by(CHAIN.c.id))]
     if sorted(entries) != [*range(1, len(links) + 1)]:
         raise DamagedError("the chain lacks rows, or has more of them")

@@ -625,7 +625,7 @@ class Ledger(Viewed):
             for table, name in ((APPLICATIONS, "id"), (OVERRIDES, "application")):
                 chain.erase(connection, table, chain.read(connection, table, name, [known["id"]]))
             for row in chain.read(connection, VERSIONS) if learnt else ():
-                old = chain.last(connection, STATES, version=row.id)
+                old = chain.last(connection, STATES, "version", row.id)
                 state = unpacked(old.state)
                 if blanked(state, x):
                     chain.append(connection, STATES, [{"version": row.id, "state": packed(state)}])

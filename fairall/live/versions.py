@@ -270,7 +270,7 @@ def read(
     Raises:
         FairAllError: where there is no such version, or it is damaged.
     """
-    state = unpacked(chain.last(connection, STATES, version=number).state)
+    state = unpacked(chain.last(connection, STATES, "version", number).state)
     with TemporaryDirectory() as name:
         folder = Path(name)
         for file in (CONFIG, FEATURES):
@@ -281,7 +281,7 @@ def read(
     if not whole and not version.decides_by_state:
         return version
     numbers = lineage(connection, number)
-    first = unpacked(chain.last(connection, STATES, version=numbers[0]).state)
+    first = unpacked(chain.last(connection, STATES, "version", numbers[0]).state)
     updates = _updates(connection, version, numbers) if remembering(version.process) else []
     memories = replayed(version.process, first, updates)
     fill_in(state, memories)
