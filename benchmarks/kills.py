@@ -178,9 +178,11 @@ def tables(place: str | Path) -> dict[str, pd.DataFrame]:
 
 def content(place: str | Path) -> dict[str, str]:
     """All rows, without what depends on the clock or on chance."""
-    return {
-        name: frame.drop(columns=OF_CHANCE, errors="ignore").to_csv() for name, frame in tables(place).items()
-    }
+    found = tables(place)
+    for frame in found.values():
+        if "state" in frame:  # erased ones are random
+            frame.loc[frame["salt"].isna(), "state"] = None
+    return {name: frame.drop(columns=OF_CHANCE, errors="ignore").to_csv() for name, frame in found.items()}
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-import math
-import secrets
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
@@ -48,12 +47,11 @@ from fairall.live.store import (
     BATCHES,
     DUTY,
     FORMAT,
-    GENERATOR,
     LEARNT,
     OUTCOMES,
     OVERRIDES,
     REMOVED,
-    SUMS,
+    STATES,
     VERSIONS,
     Store,
     newest,
@@ -134,10 +132,10 @@ class Ledger(Viewed):
         report = {"words": words, "good": version.good}
         with ledger.store.making() as connection:
             chain.append(connection, ABOUT, [{"key": key, "value": text} for key, text in kept.items()])
-            ledger._append_version(connection, version.columns(), None, report, [])
-            connection.execute(sql.insert(GENERATOR).values(id=1))
-            ledger._append_batch(connection, version)
-            ledger._promote(connection, 1, "the first version")
+            chain.append(connection, VERSIONS, [{"report": json.dumps(report)}])
+            chain.append(connection, STATES, [{"version": 1, "state": version.packed()}])
+            chain.append(connection, BATCHES, [{"state": version.luck}])
+            chain.append(connection, DUTY, [{"version": 1, "why": "the first version", "by": ""}])
         return ledger
 
     @property
@@ -153,14 +151,13 @@ class Ledger(Viewed):
             there = sql.inspect(connection).has_table(ABOUT.name)
             rows = connection.execute(sql.select(ABOUT.c.key, ABOUT.c.value)) if there else ()
             found = {row.key: row.value for row in rows}
-        if "format" not in found:
-            raise FairAllError(f"{self.store.name}: is no ledger of fairall")
-        if found["format"] != str(FORMAT):
-            raise FairAllError(
-                f"{self.store.name}: a ledger of format {found['format']}, and this version of fairall "
-                f"reads format {FORMAT}: go on with fairall {found.get('fairall')}, which made it"
-            )
-        with self.store.reading() as connection:
+            if "format" not in found:
+                raise FairAllError(f"{self.store.name}: is no ledger of fairall")
+            if found["format"] != str(FORMAT):
+                raise FairAllError(
+                    f"{self.store.name}: a ledger of format {found['format']}, and this version of fairall "
+                    f"reads format {FORMAT}: go on with fairall {found.get('fairall')}, which made it"
+                )
             return {row.key: row.value for row in chain.read(connection, ABOUT)}
 
     @cached_property
@@ -256,7 +253,7 @@ class Ledger(Viewed):
         settings, process, seeds, n = self.settings, version.process, version.policy.seeds, len(rows)
         if n > MOST_AT_ONCE:
             raise FairAllError(f"{n} people are too many at once: give tables of {MOST_AT_ONCE} at most")
-        version.draw_on(chain.generator(connection, batch))
+        version.draw_on(batch.state)
         x, s = given.x[rows].expand(len(seeds), n, -1), given.s[rows].expand(len(seeds), n)
         wanted = process.decide(People(x, s, torch.zeros_like(s)))
         assert wanted.uniform is not None
@@ -267,72 +264,37 @@ class Ledger(Viewed):
         propensity = propensity + (1.0 - propensity) * settings.explore
         propensity[referred] = 0.0
         accepted, places = uniform < propensity, None
-        number = batch.id + 1
         if capacity is not None:
             places = n_places(capacity, n, "capacity")
             if n > MOST_WITH_PLACES:
                 raise FairAllError(
                     f"capacity: exact propensities are for {MOST_WITH_PLACES} people at most, not {n}"
                 )
-            lot = SeedStreams(seeds[:1], f"places of batch {number}").uniform(n)[0]
-            drawn = lot[accepted].sort(descending=True).values[:places]
-            accepted = accepted & (lot >= drawn[-1]) if len(drawn) else accepted
+            lot = SeedStreams(seeds[:1], f"places of batch {batch.id}").uniform(n)[0]
+            rank = lot.where(accepted, -1.0).argsort(descending=True).argsort()
+            accepted = accepted & (rank < places)
             propensity = lottery(propensity.unsqueeze(0), places)[0]
         process.taken.add(accepted.expand(len(seeds), n))
-        self._append_batch(connection, version, timed=int(given.timed), places=places)
-        ids = [given.ids[row] for row in rows]
-        decided = torch.stack([accepted.double(), propensity.double()], dim=1).numpy()
-        decided[referred] = np.nan
+        row = {"timed": int(given.timed), "places": places, "state": version.luck}
+        chain.erase(connection, BATCHES, [batch])  # the state before
+        chain.append(connection, BATCHES, [row])
+        ids, decided, unknown = [given.ids[row] for row in rows], propensity.double().numpy(), np.array(None)
         columns = {
             "person": ids,
             "time": given.time[rows].tolist(),
             "features": [given.features[row] for row in rows],
-            "salt": [secrets.token_bytes(16) for _ in ids],
             "s": given.s[rows].int().tolist(),
-            "propensity": [None if math.isnan(p) else p for p in decided[:, 1].tolist()],
+            "propensity": np.where(referred, unknown, decided).tolist(),
             "uniform": uniform.double().tolist(),
-            "accepted": [None if math.isnan(a) else int(a) for a in decided[:, 0].tolist()],
+            "accepted": np.where(referred, unknown, accepted.int().numpy()).tolist(),
             "held": [int(_drawn(f"{seeds[0]} held out {person}") < settings.held_out) for person in ids],
+            "batch": [batch.id + 1] * n,
+            "version": [version.number] * n,
         }
-        of_all = {"batch": number, "version": version.number}
-        people = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
-        chain.append(connection, APPLICATIONS, [of_all | row for row in people])
-        return np.column_stack([decided, np.full(n, version.number)])
-
-    def _append_batch(
-        self,
-        connection: sql.Connection,
-        version: Version,
-        *,
-        timed: int | None = None,
-        places: int | None = None,
-    ) -> None:
-        """Record a batch of people, and the state of the random numbers after it."""
-        state = version.luck
-        connection.execute(chain.update(GENERATOR), {"state": state})
-        row = {"at": _now(), "timed": timed, "places": places, "state": chain.digest(state)}
-        chain.append(connection, BATCHES, [row])
-
-    def _append_version(
-        self,
-        connection: sql.Connection,
-        columns: Mapping[str, Any],
-        parent: int | None,
-        report: Mapping[str, Any],
-        learnt: Sequence[Mapping[str, Any]],
-    ) -> None:
-        """Record a version with its rows of `LEARNT`."""
-        row = {**columns, "parent": parent, "at": _now(), "report": json.dumps(report)}
-        row |= {"learnt": chain.learnt_digest(one.values() for one in learnt)}
-        chain.append(connection, VERSIONS, [row])
-        self._append_sum(connection, chain.last(connection, VERSIONS).id, columns)
-        if learnt:
-            connection.execute(sql.insert(LEARNT), learnt)
-
-    def _append_sum(self, connection: sql.Connection, version: int, columns: Mapping[str, bytes]) -> None:
-        """Record the hash of the columns `chain.LARGE` of a version."""
-        digest = chain.digest(*(columns[name] for name in chain.LARGE))
-        chain.append(connection, SUMS, [{"version": version, "sum": digest}])
+        people = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        chain.append(connection, APPLICATIONS, people)
+        both = np.where(referred, np.nan, [accepted.numpy(), decided])
+        return np.column_stack([*both, np.full(n, version.number)])
 
     def _reasons(
         self, connection: sql.Connection, decided: pd.DataFrame, most: int, wording: Mapping[str, str]
@@ -369,24 +331,22 @@ class Ledger(Viewed):
         """
         settings = self.settings
         ids = tables.ids_of(people, settings)
-        there, new = _there(connection, ids)
         column, timed = people[settings.id], settings.time in people
-        found, known = np.full((len(ids), 4), np.nan), None
+        there = chain.read(connection, APPLICATIONS, "person", ids)
+        found, new, known = np.full((len(ids), 4), np.nan), np.ones(len(ids), dtype=bool), None
         if there:
-            known, gone = applications(connection, there), np.zeros(len(ids), dtype=bool)
-            gone[~new] = known[FORGOTTEN] | known[WITHDRAWN]
-            refuse(column, gone, GONE)
+            known = _by_person(connection, there, ids)
+            refuse(column, known[[FORGOTTEN, WITHDRAWN]].eq(True).any(axis=1), GONE)
         given = tables.applicants(people, ids, version.policy.reader, version.scaler, settings)
         if known is not None:
-            x, s = version.encoded(known)
-            other, late = np.zeros((2, len(ids)), dtype=bool)
-            other[~new] = ((x != given.x[~new]).any(1) | (s != given.s[~new])).numpy()
-            late[~new] = (known["time"] != given.time[~new]) & timed
+            new, (x, s) = known["id"].isna().to_numpy(), version.encoded(known)
+            other = ((x != given.x).any(1) | (s != given.s)).numpy()
+            late = (known["time"] != given.time) & timed
             for wrong, how in ((other, "with other features"), (late, "at another time")):
-                refuse(column, wrong, f"has been decided on {how}; an id stands for one application")
-            found[~new] = known[["accepted", "propensity", "version", "decision"]]
-            found[~new, 0] = known["accepted"].where(~known["undecided"])
-            found[~new, 1] = known["propensity"].where(known["override"].isna())
+                refuse(column, wrong & ~new, f"has been decided on {how}; an id stands for one application")
+            stands = known["accepted"].where(known["undecided"].eq(False))
+            propensity = known["propensity"].where(known["override"].isna())
+            found = np.column_stack([stands, propensity, known["version"], known["decision"]]).astype(float)
         if new.any() and batch.timed not in (None, timed):
             why = "this table is unlike those before; either all tables of a ledger have times or none"
             raise FairAllError(f"column {settings.time!r}: {why}")
@@ -421,35 +381,29 @@ class Ledger(Viewed):
         """
         settings = self.settings
         with self.opened.writing() as connection:
-            there, new = _there(connection, tables.ids_of(table, settings))
-            known, column, now = applications(connection, there), settings.id, latest_times(connection)[1]
-            refuse(table[column], new, "has not been decided on: an outcome needs a decision")
+            ids = tables.ids_of(table, settings)
+            known = _by_person(connection, chain.read(connection, APPLICATIONS, "person", ids), ids)
+            column, timed, now = settings.id, settings.time in table, latest_times(connection)[1]
+            refuse(table[column], known["id"].isna(), "has not been decided on: an outcome needs a decision")
             gone = (known[FORGOTTEN] | known[WITHDRAWN]).to_numpy()
             table, known = table[~gone], known[~gone]
-            timed = settings.time in table
-            by_default = now if chain.last(connection, BATCHES).timed else _now()
+            by_default = now if chain.last(connection, BATCHES).timed else int(time.time())
             label, times = tables.outcomes(table, settings, by_default)
             waits = "waits for the decision of a person: fairall live override"
-            refuse(table[column], known["undecided"].to_numpy(dtype=bool), waits)
-            refused = ~known["accepted"].to_numpy(dtype=bool)
-            refuse(table[column], refused, "was rejected: an outcome needs an acceptance")
+            refuse(table[column], known["undecided"], waits)
+            refuse(table[column], ~known["accepted"], "was rejected: an outcome needs an acceptance")
             # A time at midnight may be all that is known of the day.
-            early = times + (tables.DAY - 1) * (times % tables.DAY == 0) < known["time"].to_numpy()
+            early = times + (tables.DAY - 1) * (times % tables.DAY == 0) < known["time"]
             refuse(table[settings.time if timed else column], early, "is before the application")
             if not confirm_times:
                 tables.require_near(table, times, now, settings)
-            numbers = known["id"].astype(int).tolist()
-            there = chain.read(connection, OUTCOMES, "application", numbers)
-            before = {row.application: (row.label, row.time if timed else None) for row in there}
-            rows = [
-                {"application": number, "label": good, "time": moment, "at": _now()}
-                for number, good, moment in zip(numbers, label.tolist(), times.tolist(), strict=True)
-                if before.get(number) != (good, moment if timed else None)
-            ]
-            chain.append(connection, OUTCOMES, rows)
-        corrected = sum(row["application"] in before for row in rows)
-        told = {"new": len(rows) - corrected, "corrected": corrected, "known": len(numbers) - len(rows)}
-        return told | {"left_out": int(gone.sum())}
+            before, changed = known["label"].notna(), known["label"] != label
+            if timed:
+                changed |= known["known_at"] != times
+            rows = pd.DataFrame({"application": known["id"], "label": label, "time": times})[changed]
+            chain.append(connection, OUTCOMES, rows.to_dict("records"))
+        told = {"new": ~before, "corrected": before & changed, "known": ~changed, "left_out": gone}
+        return {name: int(some.sum()) for name, some in told.items()}
 
     def learn(self, *, dry_run: bool = False) -> dict[str, Any]:
         """Make a version that has learnt from all that is new, by the updates of a time step.
@@ -473,11 +427,10 @@ class Ledger(Viewed):
         settings = self.settings
         with self.opened.reading() as connection:
             rows = record(connection)
-            began = self._learns_from(connection)
-            parent, last, _ = began
+            began = newest(connection, VERSIONS, DUTY, REMOVED)
+            parent, last = self._learns_from(connection), began[0]
             before = self.version(connection, parent, whole=True)
-            duty = self.version(connection, int(rows.duty["version"].iloc[-1]))
-            ancestors = lineage(connection, parent)
+            duty, ancestors = self._on_duty(connection), lineage(connection, parent)
         people, waiting, young = due(rows, ancestors, settings, before.config.schedule)
         told: dict[str, Any] = {"version": None, "parent": parent, "people": len(people)}
         told |= {"waiting": waiting, "young": young}
@@ -499,18 +452,20 @@ class Ledger(Viewed):
         told |= {"guard": guard, "promoted": False}
         if dry_run:
             return told
-        columns = after.columns()
-        learnt = people.reset_index(names="application").assign(version=last + 1)
-        learnt = learnt[[*LEARNT.c.keys()]].astype("Int64").astype(object)
-        learnt = learnt.where(learnt.notna(), None).to_dict("records")
+        state, number = after.packed(), last + 1
+        learnt = people[["outcome", "override", "part"]].astype("Int64").astype(object)
+        learnt = learnt.where(learnt.notna(), None).assign(application=people.index, version=number)
         with self.store.writing() as connection:
-            if self._learns_from(connection) != began:
+            if newest(connection, VERSIONS, DUTY, REMOVED) != began:
                 raise FairAllError(f"{self.store.name}: another process has changed it meanwhile: try again")
-            self._append_version(connection, columns, parent, told | {"clock": rows.clock}, learnt)
+            report = json.dumps(told | {"clock": rows.clock})
+            chain.append(connection, VERSIONS, [{"parent": parent, "report": report}])
+            chain.append(connection, STATES, [{"version": number, "state": state}])
+            chain.append(connection, LEARNT, learnt.to_dict("records"))
             if settings.promote == "if_better" and guard["better"]:
-                self._promote(connection, last + 1, guard["why"])
+                chain.append(connection, DUTY, [{"version": number, "why": guard["why"], "by": ""}])
                 told["promoted"] = True
-        return told | {"version": last + 1}
+        return told | {"version": number}
 
     def log(self) -> Log:
         """The decisions so far, with their exact propensities, as a log for `fairall evaluate`."""
@@ -536,7 +491,7 @@ class Ledger(Viewed):
         """
         groups = pd.DataFrame(self.status()["groups"], columns=["group", *GROUPS]).set_index("group")
         for name in ("acceptance", "value"):
-            groups[name] = [share[0] if share else math.nan for share in groups[name]]
+            groups[name] = groups[name].str[0].astype(float)  # without its interval
         return groups.rename(columns={"acceptance": "accepted"}).rename_axis(None)
 
     def status(self, head: str | None = None) -> dict[str, Any]:
@@ -602,16 +557,15 @@ class Ledger(Viewed):
             raise FairAllError("say who has decided, and why: --by NAME --why TEXT (by= and why=)")
         with self.opened.writing() as connection:
             known = self._known(connection, person)
-            number = known["id"].item()
             for how in (FORGOTTEN, WITHDRAWN):
-                if known[how].item():
+                if known[how]:
                     raise FairAllError(f"{person}: was {how}; nothing is decided any more")
-            if chain.read(connection, OUTCOMES, "application", [number]):
+            if pd.notna(known["label"]):
                 raise FairAllError(f"{person}: the outcome is known; a decision is taken before it")
-            if not known["undecided"].item() and known["accepted"].item() == accepted:
+            if not known["undecided"] and known["accepted"] == accepted:
                 return False
-            row = {"application": number, "accepted": int(accepted), "by": by, "why": why, "at": _now()}
-            chain.append(connection, OVERRIDES, [row | {"salt": secrets.token_bytes(16)}])
+            row = {"application": known["id"], "accepted": int(accepted), "by": by, "why": why}
+            chain.append(connection, OVERRIDES, [row])
         return True
 
     def promote(self, version: int, *, by: str = "") -> bool:
@@ -629,9 +583,9 @@ class Ledger(Viewed):
         version = whole_number("version", version)
         with self.opened.writing() as connection:
             lineage(connection, version)
-            if chain.last(connection, DUTY).version == version == self._learns_from(connection)[0]:
+            if chain.last(connection, DUTY).version == version == self._learns_from(connection):
                 return False
-            self._promote(connection, version, "by hand", by)
+            chain.append(connection, DUTY, [{"version": version, "why": "by hand", "by": by}])
         return True
 
     def withdraw(self, person: str, *, by: str = "") -> list[int]:
@@ -667,17 +621,15 @@ class Ledger(Viewed):
         with self.opened.writing() as connection:
             duty = self._on_duty(connection)  # which may remember the person
             known, learnt = self._remove(connection, person, FORGOTTEN, by)
-            x, number = duty.encoded(known)[0][0], known["id"].item()
+            x = duty.encoded(known.to_frame().T)[0][0]
             for table, name in ((APPLICATIONS, "id"), (OVERRIDES, "application")):
-                chain.erase(connection, table, name, number)
-            for version in connection.scalars(sql.select(VERSIONS.c.id)).all() if learnt else []:
-                columns = chain.large(connection, version)
-                state = unpacked(columns["state"])
+                chain.erase(connection, table, chain.read(connection, table, name, [known["id"]]))
+            for row in chain.read(connection, VERSIONS) if learnt else ():
+                old = chain.last(connection, STATES, "version", row.id)
+                state = unpacked(old.state)
                 if blanked(state, x):
-                    columns["state"] = packed(state)
-                    self._append_sum(connection, version, columns)
-                    own = sql.update(VERSIONS).where(VERSIONS.c.id == version)
-                    connection.execute(own.values(state=columns["state"]))
+                    chain.append(connection, STATES, [{"version": row.id, "state": packed(state)}])
+                    chain.erase(connection, STATES, [old])
         self._deciding = None
         return learnt
 
@@ -692,42 +644,38 @@ class Ledger(Viewed):
             self._deciding = self.version(connection, number)
         return self._deciding
 
-    def _learns_from(self, connection: sql.Connection) -> tuple[int, int, int]:
-        """The version that learning goes on from, the newest one, and the last removed person."""
+    def _learns_from(self, connection: sql.Connection) -> int:
+        """The version that learning goes on from."""
         duty, version = chain.last(connection, DUTY), chain.last(connection, VERSIONS)
-        parent = version.id if version.entry > duty.entry else duty.version
-        return parent, version.id, *newest(connection, REMOVED)
+        return version.id if version.entry > duty.entry else duty.version
 
-    def _promote(self, connection: sql.Connection, version: int, why: str, by: str = "") -> None:
-        chain.append(connection, DUTY, [{"version": version, "at": _now(), "why": why, "by": by}])
-
-    def _known(self, connection: sql.Connection, person: str) -> pd.DataFrame:
-        """The row of `record.applications` of a person; raises FairAllError where the id is not there."""
-        there, new = _there(connection, identifiers(pd.Series([person])).tolist())
-        if new.any():
+    def _known(self, connection: sql.Connection, person: str) -> pd.Series:
+        """The row of `_by_person` of a person; raises FairAllError where the id is not there."""
+        ids = identifiers(pd.Series([person])).tolist()
+        rows = chain.read(connection, APPLICATIONS, "person", ids)
+        if not rows:
             raise FairAllError(f"{person}: has not been decided on; nothing is known")
-        return applications(connection, there)
+        return _by_person(connection, rows, ids).astype(object).iloc[0]
 
     def _remove(
         self, connection: sql.Connection, person: str, how: str, by: str
-    ) -> tuple[pd.DataFrame, list[int]]:
+    ) -> tuple[pd.Series, list[int]]:
         """Record that an application was withdrawn, or a person forgotten.
 
         Returns:
-            The row of `record.applications` before, and the versions that may hold values of the person:
+            The row of `_known` before, and the versions that may hold values of the person:
             these have learnt from the person, or were made from such.
 
         Raises:
             FairAllError: where the id is not there, or that was done already.
         """
         known = self._known(connection, person)
-        if known[how].item():
+        if known[how]:
             raise FairAllError(f"{person}: was {how} already")
-        number = known["id"].item()
-        row = {"application": number, "how": how, "by": by, "at": _now()}
-        chain.append(connection, REMOVED, [row])
-        learnt = connection.scalars(sql.select(LEARNT.c.version).where(LEARNT.c.application == number))
-        return known, with_descendants(chain.read(connection, VERSIONS), learnt.all())
+        chain.append(connection, REMOVED, [{"application": known["id"], "how": how, "by": by}])
+        learnt = chain.read(connection, LEARNT, "application", [known["id"]])
+        versions = chain.read(connection, VERSIONS)
+        return known, with_descendants(versions, [row.version for row in learnt])
 
     def _combined(self, version: Version, propensity: Tensor) -> Tensor:
         """Acceptance probabilities (N,) of those of all seeds (E, N): of one they are as they are."""
@@ -763,17 +711,11 @@ class Ledger(Viewed):
         return {"changed": float(np.abs(probability - before).mean()), "acceptance": groups}
 
 
-def _there(connection: sql.Connection, ids: Sequence[str]) -> tuple[list[sql.Row[Any]], np.ndarray]:
-    """Rows of applications by their N ids, in their order, and who has none, shape (N,)."""
-    rows = chain.read(connection, APPLICATIONS, "person", ids)
-    names = {row.person for row in rows}
-    return rows, np.array([person not in names for person in ids])
+def _by_person(connection: sql.Connection, rows: Sequence[Any], ids: Sequence[str]) -> pd.DataFrame:
+    """`record.applications`, a row for each of N ids of people, whose values are missing without one."""
+    return applications(connection, rows).reset_index().set_index("person").reindex(ids)
 
 
 def _drawn(text: str) -> float:
     """A number in [0, 1) that a text determines, as if it were drawn."""
-    return int(chain.digest(text.encode())[:14], 16) / 2**56
-
-
-def _now() -> int:
-    return int(time.time())
+    return int(hashlib.sha256(text.encode()).hexdigest()[:14], 16) / 2**56

@@ -23,6 +23,22 @@ from fairall.live.store import (
 )
 
 FORGOTTEN, WITHDRAWN = "forgotten", "withdrawn"
+# The latest time of an application that counts, and of an outcome that does.
+LATEST = sql.text(
+    """
+    SELECT (
+        SELECT time FROM applications WHERE NOT EXISTS (
+            SELECT * FROM removed WHERE application = applications.id AND how = 'withdrawn'
+        ) ORDER BY time DESC LIMIT 1
+    ), (
+        SELECT time FROM outcomes AS o WHERE NOT EXISTS (
+            SELECT * FROM removed WHERE application = o.application AND how = 'withdrawn'
+        ) AND NOT EXISTS (
+            SELECT * FROM outcomes WHERE application = o.application AND id > o.id
+        ) ORDER BY time DESC LIMIT 1
+    )
+    """
+)
 
 
 class Record(NamedTuple):
@@ -55,62 +71,82 @@ class Record(NamedTuple):
 def record(connection: sql.Connection) -> Record:
     """Read all rows of a ledger; raises DamagedError as `chain.verify`."""
     rows, links = chain.verify(connection)
-    people = _applications(rows["applications"], rows["removed"], rows["overrides"]).set_index("id")
-    people = people.astype(dict.fromkeys(["accepted", "undecided", "held", FORGOTTEN, WITHDRAWN], bool))
-    frames = {}
-    for table in (OUTCOMES, OVERRIDES, REMOVED, VERSIONS, LEARNT, DUTY):
-        names = [column.name for column in chain.small(table)]
-        frames[table.name] = pd.DataFrame([row[: len(names)] for row in rows[table.name]], columns=names)
-    latest = frames["outcomes"].drop_duplicates("application", keep="last").set_index("application")
-    people = people.join(latest[["id", "label"]].rename(columns={"id": "outcome"}))
+    removed, overrides, outcomes = (rows[table.name] for table in (REMOVED, OVERRIDES, OUTCOMES))
+    people = _applications(rows[APPLICATIONS.name], removed, overrides, outcomes)
     people = people[~people[WITHDRAWN]]
+    tables = OUTCOMES, OVERRIDES, REMOVED, VERSIONS, LEARNT, DUTY
+    frames = {table.name: frame(table, rows[table.name]) for table in tables}
     for name in ("outcomes", "overrides"):
         frames[name] = frames[name][frames[name]["application"].isin(people.index)]
     return Record(people, **frames, clock=latest_times(connection)[1], links=links)
 
 
 def applications(
-    connection: sql.Connection, rows: Sequence[Any], overrides: Sequence[int] | None = None
+    connection: sql.Connection, rows: Sequence[Any], learnt: pd.DataFrame | None = None
 ) -> pd.DataFrame:
-    """Applications, and what became of them.
+    """Applications, and what became of them, by id.
 
     Args:
         connection: in a transaction.
         rows: of `APPLICATIONS`, as of `chain.read`.
-        overrides: ids of the decisions of people that count; by default the last one of each application.
+        learnt: rows of `LEARNT`, whose `override` and `outcome` count; by default the last ones of each
+            application do.
 
     Returns:
         The columns of `APPLICATIONS`, without features of people who were forgotten, and with `accepted` as
         it stands: as a person decided, else as the policy did. Besides `decision`, the policy's own, missing
         where the person was referred; `override`, the id of a decision of a person that differs from it;
-        `undecided`, whether nobody has decided; `forgotten` and `withdrawn`.
+        `undecided`, whether nobody has decided; `forgotten` and `withdrawn`; `outcome`, the id of the one
+        that counts, with its `label` and time, `known_at`, missing where there is none.
     """
     ids = [row.id for row in rows]
-    by, wanted = ("application", ids) if overrides is None else ("id", overrides)
-    decided = chain.read(connection, OVERRIDES, by, wanted)
-    return _applications(rows, chain.read(connection, REMOVED, "application", ids), decided)
+    removed, *found = (
+        chain.read(connection, table, "application", ids) for table in (REMOVED, OVERRIDES, OUTCOMES)
+    )
+    if learnt is not None:
+        wanted = {OVERRIDES: "override", OUTCOMES: "outcome"}
+        found = [
+            chain.read(connection, table, "id", learnt[name].dropna().astype(int).tolist())
+            for table, name in wanted.items()
+        ]
+    return _applications(rows, removed, *found)
 
 
-def _applications(rows: Sequence[Any], removed: Sequence[Any], overrides: Sequence[Any]) -> pd.DataFrame:
-    """As `applications`, of rows of three tables."""
-    hows = {(row.application, row.how) for row in removed}
-    last, cells = {row.application: row for row in overrides}, []
-    names = [column.name for column in chain.small(APPLICATIONS)]
-    accepted, features = names.index("accepted"), names.index("features")
-    for row in rows:
-        gone, override = [(row.id, how) in hows for how in (FORGOTTEN, WITHDRAWN)], last.get(row.id)
-        for one, table in ((row, APPLICATIONS), (override, OVERRIDES)):
-            if one is not None and (one.salt is None) != gone[0]:
-                told = ERASED[table].name
-                raise DamagedError(f"{told} is missing, or is there of somebody who was forgotten")
-        if override is not None and override.accepted == row.accepted:
-            override = None
-        stands = row.accepted if override is None else override.accepted
-        own = list(row[: len(names)])
-        own[accepted], own[features] = int(stands or 0), None if gone[0] else row.features
-        cells.append([*own, *gone, row.accepted, override and override.id, stands is None])
-    people = pd.DataFrame(cells, columns=[*names, FORGOTTEN, WITHDRAWN, "decision", "override", "undecided"])
-    return people.astype({"decision": float, "propensity": float, "override": float})
+def _applications(
+    rows: Sequence[Any], removed: Sequence[Any], overrides: Sequence[Any], outcomes: Sequence[Any]
+) -> pd.DataFrame:
+    """As `applications`, of rows of four tables."""
+    people = frame(APPLICATIONS, rows).set_index("id")
+    override, outcome = (
+        frame(table, some).drop_duplicates("application", keep="last").set_index("application")
+        for table, some in ((OVERRIDES, overrides), (OUTCOMES, outcomes))
+    )
+    for how in (FORGOTTEN, WITHDRAWN):
+        people[how] = people.index.isin([row.application for row in removed if row.how == how])
+    for own, table in ((people, APPLICATIONS), (override, OVERRIDES)):
+        if (own["salt"].isna() != people[FORGOTTEN].reindex(own.index)).any():
+            told = ERASED[table].name
+            raise DamagedError(f"{told} is missing, or is there of somebody who was forgotten")
+    people["features"] = people["features"].mask(people[FORGOTTEN], None)
+    decision = people["accepted"].astype(float)
+    by_person = override["accepted"].reindex(people.index).astype(float)
+    stands = by_person.fillna(decision)
+    differs = by_person.notna() & (by_person != decision)
+    columns = {
+        "accepted": stands == 1,
+        "held": people["held"] == 1,
+        "propensity": people["propensity"].astype(float),
+        "decision": decision,
+        "override": override["id"].reindex(people.index).where(differs).astype(float),
+        "undecided": stands.isna(),
+    }
+    outcome = outcome.rename(columns={"id": "outcome", "time": "known_at"})
+    return people.assign(**columns).join(outcome[["outcome", "label", "known_at"]].astype(float))
+
+
+def frame(table: sql.Table, rows: Sequence[Any]) -> pd.DataFrame:
+    """Rows of a table, as of `chain.read`."""
+    return pd.DataFrame([row[: len(table.c)] for row in rows], columns=[*table.c.keys()])
 
 
 def latest_times(connection: sql.Connection) -> tuple[int, int]:
@@ -123,26 +159,18 @@ def latest_times(connection: sql.Connection) -> tuple[int, int]:
     return application or 0, max(application or 0, outcome or 0)
 
 
-def _latest(table: sql.Table, application: sql.Column[int], *counts: Any) -> sql.ScalarSelect[int]:
-    """The latest time in a table, of applications that were not withdrawn."""
-    withdrawn = sql.exists().where(REMOVED.c.application == application, REMOVED.c.how == WITHDRAWN)
-    query = sql.select(table.c.time).where(~withdrawn, *counts).order_by(table.c.time.desc())
-    return query.limit(1).scalar_subquery()
-
-
 def lineage(connection: sql.Connection, number: int) -> list[int]:
     """The numbers of a version and of those that it was made from, the first one first.
 
     Raises:
         FairAllError: where there is no such version.
     """
-    rows, found = chain.read(connection, VERSIONS), list[int]()
-    if not 1 <= number <= len(rows):
-        raise FairAllError(f"version {number}: no such version; there are 1 to {len(rows)}")
-    for row in reversed(rows):
-        if row.id == number:
-            found.insert(0, number)
-            number = row.parent
+    parents = {row.id: row.parent for row in chain.read(connection, VERSIONS)}
+    if number not in parents:
+        raise FairAllError(f"version {number}: no such version; there are 1 to {len(parents)}")
+    found = [number]
+    while (parent := parents[found[0]]) is not None:
+        found.insert(0, parent)
     return found
 
 
@@ -152,10 +180,3 @@ def with_descendants(versions: Iterable[Any], numbers: Collection[int]) -> list[
     for row in versions:
         found |= {row.id} if row.parent in found else set()
     return sorted(found)
-
-
-NEWER = OUTCOMES.alias()
-CORRECTED = sql.exists().where(NEWER.c.application == OUTCOMES.c.application, NEWER.c.id > OUTCOMES.c.id)
-LATEST = sql.select(
-    _latest(APPLICATIONS, APPLICATIONS.c.id), _latest(OUTCOMES, OUTCOMES.c.application, ~CORRECTED)
-)

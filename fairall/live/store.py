@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,19 +32,23 @@ def _rows(name: str, *columns: Column[Any]) -> sql.Table:
 # The hash of each row that is written to a table with a column `entry`, in the order in which they were
 # written (`chain`).
 CHAIN = sql.Table("chain", META, Column("id", Integer, primary_key=True), Column("hash", LargeBinary))
-# Times are in seconds since 1970, UTC; `at` is when a row was written. Ids have no gaps.
+# Times are in seconds since 1970, UTC; `at` is when a row was written. Ids have no gaps. What can be erased
+# (`ERASED`) is hashed with the `salt`, the column after it; then there is that hash, and `salt` is NULL.
 ABOUT = _rows("ledger", Column("key", Text), Column("value", Text))  # what the ledger was started with
-# `weights` are those of a saved policy; `state` is that of training, without the people of `learnt` in the
-# memory of the learner (`state`). `learnt` is the hash of the version's rows of `learnt`; `report`, what
-# changed, is JSON.
+# `report`, what changed, is JSON.
 VERSIONS = _rows(
     "versions",
     Column("parent", ForeignKey("versions.id")),
     Column("at", BigInteger),
-    Column("weights", LargeBinary),
-    Column("state", LargeBinary),
-    Column("learnt", Text),
     Column("report", Text),
+)
+# Weights of a saved policy, and the state of training, without the people of `learnt` in the memory of the
+# learner (`state`). The last row of a version counts: `forget` replaces the one before and erases it.
+STATES = _rows(
+    "states",
+    Column("version", ForeignKey("versions.id"), index=True),
+    Column("state", LargeBinary),
+    Column("salt", LargeBinary),
 )
 # The version of the last row is on duty; `by` is who put it there.
 DUTY = _rows(
@@ -54,22 +58,19 @@ DUTY = _rows(
     Column("why", Text),
     Column("by", Text),
 )
-# People who were decided on together, none in the first, which has id 0. `timed` says whether they had times,
-# `places` how many could be accepted, NULL without a limit; `state` is the hash of that of the random numbers
-# after them, which of the last batch is in `generator`.
+# People who were decided on together, none in the first. `timed` says whether they had times, `places` how
+# many could be accepted, NULL without a limit; `state` is that of the random numbers after them, of the last
+# batch alone.
 BATCHES = _rows(
     "batches",
     Column("at", BigInteger),
     Column("timed", Integer),
     Column("places", Integer),
-    Column("state", Text),
+    Column("state", LargeBinary),
+    Column("salt", LargeBinary),
 )
-GENERATOR = sql.Table(
-    "generator", META, Column("id", Integer, primary_key=True), Column("state", LargeBinary)
-)
-# `features` are cells as a row of CSV, which are hashed with `salt`; once the person is forgotten `features`
-# is that hash, and `salt` NULL. `accepted` is the decision of the policy, which takes none on people who are
-# referred to a person: theirs, and `propensity`, are NULL. Nothing is learnt from `held`.
+# `features` are cells as a row of CSV. `accepted` is the decision of the policy, which takes none on people
+# who are referred to a person: theirs, and `propensity`, are NULL. Nothing is learnt from `held`.
 APPLICATIONS = _rows(
     "applications",
     Column("person", Text, unique=True),
@@ -84,7 +85,7 @@ APPLICATIONS = _rows(
     Column("accepted", Integer),
     Column("held", Integer),
 )
-# Decisions of people, of which the last one of an application stands. `why` is hashed and erased as features.
+# Decisions of people, of which the last one of an application stands.
 OVERRIDES = _rows(
     "overrides",
     Column("application", ForeignKey("applications.id"), index=True),
@@ -104,15 +105,13 @@ OUTCOMES = _rows(
 )
 # Whom a version has learnt from that its parent had not, by which outcome and which decision of a person, in
 # which of its updates.
-LEARNT = sql.Table(
+LEARNT = _rows(
     "learnt",
-    META,
-    Column("application", ForeignKey("applications.id"), primary_key=True),
-    Column("version", ForeignKey("versions.id"), primary_key=True),
+    Column("application", ForeignKey("applications.id"), index=True),
+    Column("version", ForeignKey("versions.id"), index=True),
     Column("outcome", ForeignKey("outcomes.id")),
     Column("override", ForeignKey("overrides.id")),
     Column("part", Integer),
-    sqlite_with_rowid=False,
 )
 # Applications of people who were `forgotten`, and those `withdrawn` as mistakes, which nothing counts.
 REMOVED = _rows(
@@ -122,14 +121,13 @@ REMOVED = _rows(
     Column("by", Text),
     Column("at", BigInteger),
 )
-# The hash of weights and state of a version; the last one counts, after people were erased from them.
-SUMS = _rows("sums", Column("version", ForeignKey("versions.id"), index=True), Column("sum", Text))
-# Columns that `forget` replaces by their hash with `salt`, the column after them.
-ERASED = {APPLICATIONS: APPLICATIONS.c.features, OVERRIDES: OVERRIDES.c.why}
-# What changes: the last state of the random numbers; by `forget` also copies of features in the memory of a
-# learner.
-CHANGED = {GENERATOR: ["state"], VERSIONS: ["state"]}
-CHANGED |= {table: [column.name, "salt"] for table, column in ERASED.items()}
+# All that changes: what `forget` erases, and states that later rows replace.
+ERASED = {
+    APPLICATIONS: APPLICATIONS.c.features,
+    OVERRIDES: OVERRIDES.c.why,
+    BATCHES: BATCHES.c.state,
+    STATES: STATES.c.state,
+}
 CHAINED = [table for table in META.sorted_tables if "entry" in table.c]
 
 
@@ -202,8 +200,7 @@ class Store:
                 self.path.unlink(missing_ok=True)
             raise
 
-    @contextmanager
-    def writing(self, *, own: bool = True) -> Iterator[sql.Connection]:
+    def writing(self, *, own: bool = True) -> AbstractContextManager[sql.Connection]:
         """A transaction of the only writer; it is undone when the block raises.
 
         Args:
@@ -213,14 +210,11 @@ class Store:
             FairAllError: where there is no file, another process writes for longer than `WAIT`, or the
                 database is damaged.
         """
-        with self._transaction(own=own, writes=True) as connection:
-            yield connection
+        return self._transaction(own=own, writes=True)
 
-    @contextmanager
-    def reading(self, *, own: bool = True) -> Iterator[sql.Connection]:
+    def reading(self, *, own: bool = True) -> AbstractContextManager[sql.Connection]:
         """A transaction that sees one state of the database; arguments and errors as of `writing`."""
-        with self._transaction(own=own, writes=False) as connection:
-            yield connection
+        return self._transaction(own=own, writes=False)
 
     @contextmanager
     def _transaction(self, *, own: bool, writes: bool) -> Iterator[sql.Connection]:
@@ -249,25 +243,25 @@ class Store:
 
 
 def newest(connection: sql.Connection, *tables: sql.Table) -> tuple[int, ...]:
-    """The last id of each of some tables; without rows it is before the first."""
+    """The last id of each of some tables; 0 without rows."""
     return tuple(connection.execute(_newest(tables)).one())
 
 
 @cache
 def _newest(tables: Sequence[sql.Table]) -> sql.Select[Any]:
-    last = (sql.func.coalesce(sql.func.max(table.c.id), -int(table is BATCHES)) for table in tables)
+    last = (sql.func.coalesce(sql.func.max(table.c.id), 0) for table in tables)
     return sql.select(*(sql.select(one).scalar_subquery() for one in last))
 
 
 def _require_last_rows(connection: sql.Connection) -> None:
     """Raise DamagedError where last rows are missing, or are not in the chain."""
     entries, *rows = newest(connection, CHAIN, *CHAINED)
-    if entries != 1 + sum(rows):  # ids of batches begin at 0
+    if entries != sum(rows):
         raise DamagedError("last rows are missing, or not of fairall")
 
 
 def _triggers(dialect: str) -> Iterator[str]:
-    """Statements of triggers that refuse to update, but for `CHANGED`, and to delete rows.
+    """Statements of triggers that refuse to update, but for `ERASED`, and to delete rows.
 
     They stop a mistake in a database's own program; that no trigger was dropped is not checked, since the
     chain shows what was changed then.
@@ -277,7 +271,7 @@ def _triggers(dialect: str) -> Iterator[str]:
         what = "RAISE EXCEPTION USING MESSAGE = TG_TABLE_NAME || ' is append-only'"
         yield f"CREATE FUNCTION append_only() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN {what}; END$$"
     for table in META.sorted_tables:
-        kept = [f'"{column.name}"' for column in table.c if column.name not in CHANGED.get(table, ())]
+        kept = [f'"{one.name}"' for one in table.c if one is not ERASED.get(table) and one.name != "salt"]
         body = f"BEGIN SELECT RAISE(ABORT, '{table.name} is append-only'); END"
         body = "EXECUTE FUNCTION append_only()" if postgresql else body
         for name, event in (("update", f"UPDATE OF {', '.join(kept)}"), ("delete", "DELETE")):

@@ -29,9 +29,9 @@ from fairall.errors import FairAllError
 from fairall.experiment import Job, job, warmed_up
 from fairall.live import chain
 from fairall.live.people import cells_of
-from fairall.live.record import applications, lineage
+from fairall.live.record import applications, frame, lineage
 from fairall.live.state import fill_in, leave_out, packed, remembering, replayed, unpacked
-from fairall.live.store import APPLICATIONS, LEARNT, OUTCOMES
+from fairall.live.store import APPLICATIONS, LEARNT, STATES
 from fairall.models.learner import Learner
 from fairall.models.memory import Memory
 from fairall.online.process import Process
@@ -175,12 +175,13 @@ class Version:
         x, s, propensity, accepted, label = (one.expand(n_seeds, *one.shape).contiguous() for one in values)
         return Decided(x, s, propensity, accepted > 0, label)
 
-    def columns(self) -> dict[str, Any]:
-        """Values of the columns `chain.LARGE` of `VERSIONS`."""
+    def packed(self) -> bytes:
+        """The column `state` of `STATES`."""
         state = self.training
         leave_out(state, self.memories)
         with self.saved() as folder:
-            return {"weights": (folder / WEIGHTS).read_bytes(), "state": packed(state)}
+            weights = torch.frombuffer(bytearray((folder / WEIGHTS).read_bytes()), dtype=torch.uint8)
+        return packed(state | {WEIGHTS: weights})
 
 
 def first(words: Sequence[str], modules: Collection[str] = ()) -> Version:
@@ -269,17 +270,18 @@ def read(
     Raises:
         FairAllError: where there is no such version, or it is damaged.
     """
+    state = unpacked(chain.last(connection, STATES, "version", number).state)
     with TemporaryDirectory() as name:
         folder = Path(name)
         for file in (CONFIG, FEATURES):
             (folder / file).write_text(kept[file], encoding="utf-8")
-        (folder / WEIGHTS).write_bytes(chain.large(connection, number)["weights"])
+        (folder / WEIGHTS).write_bytes(state[WEIGHTS].numpy().tobytes())
         write_sums(folder / SUMS, [CONFIG, FEATURES, WEIGHTS])
         version = replace(Version.of(Policy.load(folder, modules=modules)), number=number)
     if not whole and not version.decides_by_state:
         return version
     numbers = lineage(connection, number)
-    first, state = (unpacked(chain.large(connection, one)["state"]) for one in (numbers[0], number))
+    first = unpacked(chain.last(connection, STATES, "version", numbers[0]).state)
     updates = _updates(connection, version, numbers) if remembering(version.process) else []
     memories = replayed(version.process, first, updates)
     fill_in(state, memories)
@@ -288,10 +290,8 @@ def read(
 
 def _updates(connection: sql.Connection, version: Version, numbers: Sequence[int]) -> list[Decided]:
     """The updates by which versions were made, with the outcomes that each of them knew."""
-    learnt = pd.DataFrame(chain.learnt(connection, numbers), columns=[*LEARNT.c.keys()], dtype=object)
-    ids, decided, known = (learnt[name].dropna().tolist() for name in ("application", "override", "outcome"))
-    people = applications(connection, chain.read(connection, APPLICATIONS, "id", ids), decided)
-    labels = {row.id: row.label for row in chain.read(connection, OUTCOMES, "id", known)}
-    people["label"] = learnt["outcome"].map(labels).astype(float).to_numpy()
+    learnt = frame(LEARNT, chain.read(connection, LEARNT, "version", numbers))
+    ids = learnt["application"].tolist()
+    people = applications(connection, chain.read(connection, APPLICATIONS, "id", ids), learnt)
     parts = people.groupby([learnt["version"].to_numpy(), learnt["part"].to_numpy()])
     return [version.update(part) for _, part in parts]
