@@ -143,11 +143,6 @@ def read(verb: str, words: Sequence[str]) -> dict[str, Any]:
     return options | {"typed": shlex.join([*leaf.prog.split(), *words])}
 
 
-def commands() -> dict[str, Sequence[str]]:
-    """The options of each verb, in words of `OPTIONS`; those that all verbs have are at an empty name."""
-    return {"": COMMON} | {name: command.options for name, command in COMMANDS.items()}
-
-
 def number_or_share(word: str) -> int | float:
     """A number of places, or a share as a float of at most 1; a `type` of argparse."""
     if not word.endswith("%"):
@@ -234,7 +229,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--waiting": SWITCH | {"help": "write who is waited for to -o"},
     "--dry-run": SWITCH | {"help": "tell what would change, and write nothing"},
     "--html": {"type": Path, "help": "folder to write a page to"},
-    "--by": {"metavar": "NAME", "help": "who does it, for the record; your login name"},
+    "--by": {
+        "metavar": "NAME",
+        "default": live.login(),
+        "help": "who does it, for the record; your login name",
+    },
     "--why": {"metavar": "TEXT", "required": True, "help": "the reason, for the record"},
     "--head": {"help": "hash noted earlier, from which the rows must go on"},
     "--smallest-cell": {"type": whole_number, "default": 10, "help": "fewest people shown"},
