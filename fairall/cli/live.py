@@ -40,20 +40,20 @@ def decide(
     trust: Words,
     person: str | None,
     wording: str | None,
-    refer: dict[str, Any] | None,
     typed: str,
     **options: Any,
 ) -> Plain:
     """Decide on the people of a table, or on one person, and record it."""
+    import pyarrow as pa
+
     from fairall.decide.deciding import PREFIX, people_file, require_place
     from fairall.decide.reasons import read_wording
-    from fairall.decide.refer import Refer
     from fairall.decide.writing import write_rows
     from fairall.live.ledger import GONE
     from fairall.measuring.decisions import free_names
     from fairall.storage.files import unnamed
 
-    options |= {"wording": read_wording(wording), "refer": refer and Refer(**refer)}
+    options["wording"] = read_wording(wording)
     if person is not None and not names and out is None:
         return _told(_ledger(ledger, trust, words).decide(_row(person), **options))
     if person is not None or len(names) != 1 or out is None:
@@ -62,30 +62,25 @@ def decide(
     for place in (out, left_out):
         require_place(place, table.path, Path(ledger))
     with unnamed(out.resolve()) as file:
-        frame, declared = table.frame, table.declared
-        decided = _ledger(ledger, trust).decide(frame, **options).astype({"referred": int})
-        sums = decided[["decision", "referred"]].sum()
-        shown = decided.columns[1:].drop("new" if refer or sums["referred"] else ["new", "referred"])
+        decided = _ledger(ledger, trust).decide(table.frame, **options).astype({"referred": int})
+        accepted, referred = decided[["decision", "referred"]].sum().tolist()
+        columns = decided.columns[1:].drop("new" if options["refer"] or referred else ["new", "referred"])
+        free = free_names(columns, table.frame.columns, PREFIX)
         rows = table.table.take(decided.index.to_numpy())
-        write_rows(
-            rows,
-            decided[shown].rename(columns=free_names(shown, frame.columns, PREFIX)),
-            file,
-            out.name,
-            declared,
-        )
+        write_rows(rows, decided[columns].rename(columns=free), file, out.name, table.declared)
     why, new = decided.attrs["left_out"], decided["decision"][decided["new"]]
     left_out.unlink(missing_ok=True)  # that of an earlier table
     if why:
-        rows = frame.loc[[*why]].astype(object).assign(left_out=[*why.values()])
-        rows.loc[rows["left_out"].str.endswith(GONE), [*frame]] = None
+        # Of those who are gone nothing is written but this.
+        kept = [None if told.endswith(GONE) else row for row, told in why.items()]
         with unnamed(left_out.resolve()) as file:
-            rows.to_csv(file, sep=declared.separator, index=False, encoding=declared.text_encoding)
+            rows = table.table.take(pa.array(kept, "int64"))
+            write_rows(rows, {"left_out": [*why.values()]}, file, left_out.name, table.declared)
     return tell(
         {
             "people": len(decided),
-            "accepted": int(sums["decision"]),
-            "referred": int(sums["referred"]),
+            "accepted": accepted,
+            "referred": referred,
             "new": len(new),
             "new_accepted": int(new.sum()),
             "notes": decided.attrs["notes"],

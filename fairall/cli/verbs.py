@@ -19,6 +19,7 @@ from fairall.storage.stored import Plain
 
 if TYPE_CHECKING:
     from fairall.config.schema import Config
+    from fairall.decide.refer import Refer
 
 Words = Sequence[str]
 # How words begin that change no result.
@@ -140,7 +141,7 @@ def decide(
     threshold: float | None,
     draw: int | None,
     capacity: int | float | None,
-    refer: dict[str, Any] | None,
+    refer: Refer | None,
     equal_rates: bool,
     most_reasons: int | None,
     wording: str | None,
@@ -156,7 +157,6 @@ def decide(
     from fairall.decide.explain import write_explanation
     from fairall.decide.load import find_policy
     from fairall.decide.reasons import read_wording
-    from fairall.decide.refer import Refer
     from fairall.decide.rules import Rule
     from fairall.runtime.process import use_threads
 
@@ -175,7 +175,7 @@ def decide(
             strict=strict,
             most_reasons=most_reasons,
             wording=read_wording(wording),
-            refer=None if refer is None else Refer(**refer),
+            refer=refer,
         )
         show(groups, about, name)
         print(f"Decisions: {out}")

@@ -91,8 +91,7 @@ def log_of(record: Record, version: Version, settings: Settings, *, held: bool =
         settings: of the ledger.
         held: only the newest `MOST` people who are held out and applied `settings.horizon` ago or earlier.
     """
-    rows = record.applications
-    rows = rows[~rows["forgotten"] & rows["decision"].notna()]
+    rows = record.applications.query("not forgotten and decision in [0, 1]")
     old = rows["time"] <= record.clock - (settings.horizon or 0)
     if held:
         rows = rows[rows["held"] & old].tail(MOST)
@@ -161,7 +160,8 @@ def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number
     except FairAllError as error:
         return result | {"why": f"the versions cannot be compared ({error})"}
     k = float(norm.isf(ERROR / (2 * number * (number + 1))))
-    low, high = (comparisons[end].value("dr", k) for end in (0, -1))
+    values = [one.value("dr", k) for one in comparisons]
+    low, high = values[0], values[-1]
     if why := low.why or high.why:
         return result | {"why": f"the difference in value cannot be estimated: {why}"}
     ends = (low.estimate + high.estimate) / 2, low.low, high.high

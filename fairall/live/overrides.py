@@ -41,7 +41,7 @@ def overrides(people: pd.DataFrame, version: Version, until: int) -> list[dict[s
         95 % interval, None where it cannot be estimated, and `why`; `bounds` of it, whatever the outcomes
         are.
     """
-    people = people[~people["undecided"]]
+    people = people.query("not undecided")
     people = people.assign(label=people["label"].where(people["time"] <= until))
     found = []
     for (of, decision), to in product(OF.items(), ("accept", "reject")):
@@ -105,7 +105,7 @@ def _rejections(people: pd.DataFrame, version: Version) -> Callable[[pd.Index], 
     from fairall.evaluate.estimated.estimators import dr, value_support
     from fairall.evaluate.evaluation import judge  # what decides on people does not need it
 
-    people = people[~people["forgotten"]]
+    people = people.query("not forgotten")
     gain, loss = version.amounts(people)
     log = log_of_rows(people.assign(decision=people["accepted"]), version)
     why, judged = NO_OUTCOME, []

@@ -77,7 +77,7 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
     reader, duty, removed = version.policy.reader, rows.duty, rows.removed
     people = rows.applications.assign(group=rows.applications["s"].map(reader.group_name))
     until, known = rows.clock - (settings.horizon or 0), int(people["label"].notna().sum())
-    queue, decided = waiting(rows, settings), people[~people["undecided"]]
+    queue, decided = waiting(rows, settings), people.query("not undecided")
     by_batch = decided.groupby(["batch", "version", "s", "group"], as_index=False).agg(
         date=("time", "max"), people=("accepted", "size"), accepted=("accepted", "sum")
     )
@@ -121,9 +121,10 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
 
 def waiting(rows: Record, settings: Settings) -> pd.DataFrame:
     """Who is waited for, as of `Ledger.waiting`."""
-    people = rows.applications
-    waits = people["undecided"] | (people["accepted"] & people["label"].isna())
-    people = people[waits & ~people["forgotten"]]
+    waits = (
+        "not forgotten and (undecided or (accepted and label != label))"  # a missing label is unlike itself
+    )
+    people = rows.applications.query(waits)
     due = (people["time"] + (settings.horizon or np.nan)).mask(people["undecided"])
     days = (rows.clock - due) // DAY
     queue = {
@@ -163,7 +164,7 @@ def _groups(people: pd.DataFrame, until: int, version: Version) -> list[dict[str
     """
     found = []
     for (_, group), own in people.groupby(["s", "group"]):
-        old, decided = own[own["time"] <= until], own.loc[~own["undecided"], "accepted"]
+        old, decided = own[own["time"] <= until], own.query("not undecided")["accepted"]
         row = {"group": group, "people": len(own), "outcomes": int(old["label"].notna().sum())}
         row |= {"acceptance": share(int(decided.sum()), len(decided)) if len(decided) else None}
         found.append(row | {"value": accepted_value(old, version)["value"]})
