@@ -68,7 +68,7 @@ def decide(
         free = free_names(columns, table.frame.columns, PREFIX)
         rows = table.table.take(decided.index.to_numpy())
         write_rows(rows, decided[columns].rename(columns=free), file, out.name, table.declared)
-    why, new = decided.attrs["left_out"], decided["decision"][decided["new"]]
+    why, new = decided.attrs["left_out"], decided.query("new")["decision"]
     left_out.unlink(missing_ok=True)  # that of an earlier table
     if why:
         # Of those who are gone nothing is written but this.

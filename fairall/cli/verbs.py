@@ -19,7 +19,6 @@ from fairall.storage.stored import Plain
 
 if TYPE_CHECKING:
     from fairall.config.schema import Config
-    from fairall.decide.refer import Refer
 
 Words = Sequence[str]
 # How words begin that change no result.
@@ -141,13 +140,12 @@ def decide(
     threshold: float | None,
     draw: int | None,
     capacity: int | float | None,
-    refer: Refer | None,
     equal_rates: bool,
-    most_reasons: int | None,
     wording: str | None,
     strict: bool,
     explain: int | None,
-    **_: Any,
+    typed: str,
+    **options: Any,
 ) -> Plain:
     """Decide on the people of a table, or explain the decision on one of them."""
     from fairall.config.compose import places
@@ -173,9 +171,8 @@ def decide(
             rule,
             which=policy,
             strict=strict,
-            most_reasons=most_reasons,
             wording=read_wording(wording),
-            refer=refer,
+            **options,
         )
         show(groups, about, name)
         print(f"Decisions: {out}")

@@ -108,7 +108,7 @@ def _rejections(people: pd.DataFrame, version: Version) -> Callable[[pd.Index], 
     people = people.query("not forgotten")
     gain, loss = version.amounts(people)
     log = log_of_rows(people.assign(decision=people["accepted"]), version)
-    why, judged = NO_OUTCOME, []
+    why: str | None = NO_OUTCOME
     try:
         if people["label"].notna().any():
             judged = judge([np.ones(len(people)), None], log.frame, accepts_all=True, **log.keywords())
