@@ -40,22 +40,20 @@ def decide(
     trust: Words,
     person: str | None,
     wording: str | None,
-    refer: dict[str, Any] | None,
     typed: str,
     **options: Any,
 ) -> Plain:
     """Decide on the people of a table, or on one person, and record it."""
+    import pyarrow as pa
+
     from fairall.decide.deciding import PREFIX, people_file, require_place
     from fairall.decide.reasons import read_wording
-    from fairall.decide.refer import Refer
     from fairall.decide.writing import write_rows
     from fairall.live.ledger import GONE
     from fairall.measuring.decisions import free_names
     from fairall.storage.files import unnamed
 
     options["wording"] = read_wording(wording)
-    if refer is not None:
-        options["refer"] = Refer(**refer)
     if person is not None and not names and out is None:
         return _told(_ledger(ledger, trust, words).decide(_row(person), **options))
     if person is not None or len(names) != 1 or out is None:
@@ -64,27 +62,24 @@ def decide(
     for place in (out, left_out):
         require_place(place, table.path, Path(ledger))
     with unnamed(out.resolve()) as file:
-        frame = table.frame
-        decided = _ledger(ledger, trust).decide(frame, **options)
-        referred = int(decided["referred"].sum())
-        decided["referred"] = decided["referred"].astype(int)
-        if refer is None and not referred:
-            del decided["referred"]
-        columns = free_names(decided.columns[1:].drop("new"), frozenset(frame), PREFIX)
+        decided = _ledger(ledger, trust).decide(table.frame, **options).astype({"referred": int})
+        accepted, referred = decided[["decision", "referred"]].sum().tolist()
+        columns = decided.columns[1:].drop("new" if options["refer"] or referred else ["new", "referred"])
+        free = free_names(columns, table.frame.columns, PREFIX)
         rows = table.table.take(decided.index.to_numpy())
-        write_rows(rows, decided[[*columns]].rename(columns=columns), file, out.name, table.declared)
-    why, new = decided.attrs["left_out"], decided["decision"][decided["new"]]
+        write_rows(rows, decided[columns].rename(columns=free), file, out.name, table.declared)
+    why, new = decided.attrs["left_out"], decided.query("new")["decision"]
     left_out.unlink(missing_ok=True)  # that of an earlier table
     if why:
-        rows = frame.loc[[*why]].astype(object).assign(left_out=[*why.values()])
-        rows.loc[rows["left_out"].str.endswith(GONE), [*frame]] = None
-        declared = table.declared
+        # Of those who are gone nothing is written but this.
+        kept = [None if told.endswith(GONE) else row for row, told in why.items()]
         with unnamed(left_out.resolve()) as file:
-            rows.to_csv(file, sep=declared.separator, index=False, encoding=declared.text_encoding)
+            rows = table.table.take(pa.array(kept, "int64"))
+            write_rows(rows, {"left_out": [*why.values()]}, file, left_out.name, table.declared)
     return tell(
         {
             "people": len(decided),
-            "accepted": int(decided["decision"].sum()),
+            "accepted": accepted,
             "referred": referred,
             "new": len(new),
             "new_accepted": int(new.sum()),
@@ -123,26 +118,24 @@ def outcomes(
     return tell({"waiting": len(queue), **counts, "overdue": int(queue["overdue"].count()), "file": str(out)})
 
 
-def learn(ledger: str, words: Words, trust: Words, dry_run: bool, **_: Any) -> Plain:
+def learn(words: Words, dry_run: bool, **place: Any) -> Plain:
     """Make a version that has learnt from what is new."""
     from fairall.live.register import register
 
-    opened = _ledger(ledger, trust, words)
+    opened = _ledger(words=words, **place)
     learnt = opened.learn(dry_run=dry_run)
     if learnt["version"] is not None:
         register(opened, words, "champion" if learnt["promoted"] else "challenger", learnt["version"])
     return tell(learnt)
 
 
-def status(
-    ledger: str, words: Words, trust: Words, head: str | None, html: Path | None, typed: str, **_: Any
-) -> Plain:
+def status(ledger: str, head: str | None, html: Path | None, typed: str, **place: Any) -> Plain:
     """Show where a ledger stands."""
     import fairall
     from fairall.display.table import print_frame
     from fairall.live.card import sentences, tables
 
-    document = _ledger(ledger, trust, words).status(head)
+    document = _ledger(ledger, **place).status(head)
     lines, shown = sentences(document, ledger), tables(document)
     print("\n".join(lines))
     for table in shown:
@@ -157,28 +150,25 @@ def status(
     return document
 
 
-def override(
-    ledger: str, id: str, decision: str, by: str | None, why: str, words: Words, trust: Words, **_: Any
-) -> Plain:
+def override(id: str, decision: str, by: str, why: str, **place: Any) -> Plain:
     """Record a person's decision."""
-    opened = _ledger(ledger, trust, words)
-    changed = opened.override(id, decision == "accept", by=by or _login(), why=why)
+    changed = _ledger(**place).override(id, decision == "accept", by=by, why=why)
     return tell({"id": id, "decision": decision, "changed": changed})
 
 
-def promote(ledger: str, version: int, by: str | None, words: Words, trust: Words, **_: Any) -> Plain:
+def promote(version: int, by: str, words: Words, **place: Any) -> Plain:
     """Put a version on duty."""
     from fairall.live.register import register
 
-    opened = _ledger(ledger, trust, words)
-    changed = opened.promote(version, by=by or _login())
+    opened = _ledger(words=words, **place)
+    changed = opened.promote(version, by=by)
     register(opened, words, "champion", version)
     return tell({"version": version, "changed": changed})
 
 
-def remove(how: str, ledger: str, id: str, by: str | None, words: Words, trust: Words, **_: Any) -> Plain:
+def remove(how: str, id: str, by: str, **place: Any) -> Plain:
     """Erase a person (`forget`), or leave an application out of all counts (`withdraw`)."""
-    versions = getattr(_ledger(ledger, trust, words), how)(id, by=by or _login())
+    versions = getattr(_ledger(**place), how)(id, by=by)
     return tell({how: id, "versions that have learnt": versions, "note": NOTES[how]})
 
 
@@ -212,7 +202,7 @@ def _told(decided: pd.DataFrame) -> Plain:
     return one
 
 
-def _login() -> str:
+def login() -> str:
     """The name of who types; "" where there is none, as in some containers."""
     try:
         return getpass.getuser()
@@ -220,7 +210,7 @@ def _login() -> str:
         return ""
 
 
-def _ledger(ledger: str, trust: Words, words: Words = ()) -> Ledger:
+def _ledger(ledger: str, trust: Words, words: Words = (), **_: Any) -> Ledger:
     """The ledger of a command, of which `words` may be about places alone."""
     from fairall.live.ledger import Ledger
 

@@ -7,13 +7,17 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import fairall
 from fairall.cli import live, verbs
 from fairall.config.choices import configuration_root
 from fairall.runtime.process import whole_number
+
+if TYPE_CHECKING:
+    from fairall.decide.refer import Refer
 
 FLAGS = re.compile(r"-\S+")
 PROGRAM = "python -m fairall"
@@ -143,11 +147,6 @@ def read(verb: str, words: Sequence[str]) -> dict[str, Any]:
     return options | {"typed": shlex.join([*leaf.prog.split(), *words])}
 
 
-def commands() -> dict[str, Sequence[str]]:
-    """The options of each verb, in words of `OPTIONS`; those that all verbs have are at an empty name."""
-    return {"": COMMON} | {name: command.options for name, command in COMMANDS.items()}
-
-
 def number_or_share(word: str) -> int | float:
     """A number of places, or a share as a float of at most 1; a `type` of argparse."""
     if not word.endswith("%"):
@@ -158,13 +157,15 @@ def number_or_share(word: str) -> int | float:
     return share
 
 
-def referral(word: str) -> dict[str, Any]:
-    """Arguments of `decide.refer.Refer`: 20, 5%, 0.4-0.6 or conflict:20; a `type` of argparse."""
+def referral(word: str) -> Refer:
+    """People to refer: 20, 5%, 0.4-0.6 or conflict:20; a `type` of argparse."""
+    from fairall.decide.refer import Refer
+
     low, is_band, high = word.partition("-")
     if is_band:
-        return {"band": (float(low), float(high))}
+        return Refer(band=(float(low), float(high)))
     most = word.removeprefix("conflict:")
-    return {"most": number_or_share(most), "by_conflict": most != word}
+    return Refer(number_or_share(most), by_conflict=most != word)
 
 
 def folder(word: str) -> Path:
@@ -234,7 +235,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--waiting": SWITCH | {"help": "write who is waited for to -o"},
     "--dry-run": SWITCH | {"help": "tell what would change, and write nothing"},
     "--html": {"type": Path, "help": "folder to write a page to"},
-    "--by": {"metavar": "NAME", "help": "who does it, for the record; your login name"},
+    "--by": {
+        "metavar": "NAME",
+        "default": live.login(),
+        "help": "who does it, for the record; your login name",
+    },
     "--why": {"metavar": "TEXT", "required": True, "help": "the reason, for the record"},
     "--head": {"help": "hash noted earlier, from which the rows must go on"},
     "--smallest-cell": {"type": whole_number, "default": 10, "help": "fewest people shown"},
@@ -244,13 +249,12 @@ PAIRS = [
     ("--wording", "--reasons", True),
     ("--gap", "--monitor", True),
     ("--confirm-times", "--waiting", False),
-    ("--draw", "--explain", False),
-    ("--capacity", "--explain", False),
-    ("--reasons", "--explain", False),
-    ("--refer", "--explain", False),
-    ("--threshold", "--explain", False),
-    ("--threshold", "--draw", False),
-    *(("--equal-rates", other, False) for other in ("--explain", "--draw", "--threshold")),
+    *((rule, "--explain", False) for rule in ("--capacity", "--reasons", "--refer")),
+    # Only one of these: a decision on one person, or one way from a probability to a decision.
+    *(
+        (one, other, False)
+        for other, one in combinations(("--explain", "--draw", "--threshold", "--equal-rates"), 2)
+    ),
 ]
 COMMON = ["--trust", "--json"]  # options of every verb
 COMMANDS = {

@@ -140,13 +140,12 @@ def decide(
     threshold: float | None,
     draw: int | None,
     capacity: int | float | None,
-    refer: dict[str, Any] | None,
     equal_rates: bool,
-    most_reasons: int | None,
     wording: str | None,
     strict: bool,
     explain: int | None,
-    **_: Any,
+    typed: str,
+    **options: Any,
 ) -> Plain:
     """Decide on the people of a table, or explain the decision on one of them."""
     from fairall.config.compose import places
@@ -156,7 +155,6 @@ def decide(
     from fairall.decide.explain import write_explanation
     from fairall.decide.load import find_policy
     from fairall.decide.reasons import read_wording
-    from fairall.decide.refer import Refer
     from fairall.decide.rules import Rule
     from fairall.runtime.process import use_threads
 
@@ -173,9 +171,8 @@ def decide(
             rule,
             which=policy,
             strict=strict,
-            most_reasons=most_reasons,
             wording=read_wording(wording),
-            refer=None if refer is None else Refer(**refer),
+            **options,
         )
         show(groups, about, name)
         print(f"Decisions: {out}")

@@ -32,6 +32,8 @@ NAMES = ("decision", "label", "propensity", "version", "time", "id")  # of the c
 AMOUNTS = ("gain", "loss")  # of further ones, in money
 PREFIX = "live "  # of a column whose name is that of a feature
 FIRST, SECOND = "policy on duty", "challenger"
+ALIKE = "it decides as the policy on duty on all held-out people"
+PER_100, IN_MONEY = "{:.1f} [{:.1f}, {:.1f}] per 100 people", "{:.2f} [{:.2f}, {:.2f}] in money per person"
 
 
 class Log(NamedTuple):
@@ -62,9 +64,10 @@ class Log(NamedTuple):
         """
         roles |= {"decision": "decision", "label": "label", "sensitive": "group"}
         drop = [column for name, column in self.names.items() if name not in roles.values()]
-        roles |= {} if self.cost else dict(zip(AMOUNTS, AMOUNTS, strict=True))
-        keywords: dict[str, Any] = {role: self.names[name] for role, name in roles.items()}
-        return keywords | ({"cost": self.cost} if self.cost else {}) | {"drop": drop}
+        worth: dict[str, Any] = (
+            {"cost": self.cost} if self.cost else {name: self.names[name] for name in AMOUNTS}
+        )
+        return {role: self.names[name] for role, name in roles.items()} | worth | {"drop": drop}
 
     def words(self, *, with_times: bool) -> list[str]:
         """KEY=VALUE of `fairall evaluate` that describe `frame`; without times their column is left out."""
@@ -88,8 +91,7 @@ def log_of(record: Record, version: Version, settings: Settings, *, held: bool =
         settings: of the ledger.
         held: only the newest `MOST` people who are held out and applied `settings.horizon` ago or earlier.
     """
-    rows = record.applications
-    rows = rows[~rows["forgotten"] & rows["decision"].notna()]
+    rows = record.applications.query("not forgotten and decision in [0, 1]")
     old = rows["time"] <= record.clock - (settings.horizon or 0)
     if held:
         rows = rows[rows["held"] & old].tail(MOST)
@@ -107,18 +109,17 @@ def log_of_rows(rows: pd.DataFrame, version: Version) -> Log:
         version: any.
     """
     rows, reader, raw = rows.reset_index(), version.policy.reader, version.policy.reader.sensitive
-    group = CODED if raw is None else raw.column
-    words = {s: str(s) if raw is None else raw.groups[s][0] for s in rows["s"].unique()}
+    group, word = (CODED, str) if raw is None else (raw.column, lambda s: raw.groups[s][0])
     columns = rows.assign(
-        group=rows["s"].map(words),
+        group=rows["s"].map(word),
         time=pd.to_datetime(rows["time"].astype("int64"), unit="s"),
         id=rows["person"],
         **dict(zip(AMOUNTS, version.amounts(rows), strict=True)),
     ).astype({"decision": int, "label": float, "propensity": float})
     own = NAMES + AMOUNTS * version.money
     names = {name: PREFIX * (name in {*reader.names, group}) + name for name in own} | {"group": group}
-    log = cells_of(rows["features"].tolist(), reader.names)
-    log = log.join(columns[[*names]].set_axis([*names.values()], axis=1))
+    cells = cells_of(rows["features"].tolist(), reader.names)
+    log = cells.join(columns[[*names]].rename(columns=names))
     return Log(log, names, rows, None if version.money else version.config.cost.value)
 
 
@@ -150,9 +151,7 @@ def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number
     """
     labels, worst = log.frame[log.names["label"]], (second < first).astype(float)
     result: dict[str, Any] = {"people": len(labels), "labels": int(labels.notna().sum()), "value": None}
-    result |= {"gaps": {}, "better": False, "why": few(log)}
-    if result["why"] is None and (second == first).all():
-        result["why"] = "it decides as the policy on duty on all held-out people"
+    result |= {"gaps": {}, "better": False, "why": few(log) or (ALIKE if (second == first).all() else None)}
     if result["why"] is not None:
         return result
     both = [worst, 1 - worst] if np.any(log.overruled) else [worst]
@@ -163,15 +162,14 @@ def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number
     k = float(norm.isf(ERROR / (2 * number * (number + 1))))
     values = [one.value("dr", k) for one in comparisons]
     low, high = values[0], values[-1]
-    gaps = [(name, one.gap(name, "dr")) for name in GAPS for one in comparisons]
     if why := low.why or high.why:
         return result | {"why": f"the difference in value cannot be estimated: {why}"}
     ends = (low.estimate + high.estimate) / 2, low.low, high.high
+    gaps = [(name, one.gap(name, "dr")) for name in GAPS for one in comparisons]
     grown = {name: np.max([growth.estimate for of, growth in gaps if of == name]) for name in GAPS}
     result |= {"value": dict(zip(("estimate", "low", "high"), ends, strict=True)), "gaps": plain(grown)}
-    shown = "{:.1f} [{:.1f}, {:.1f}] per 100 people".format(*(100 * end for end in ends))
-    if log.cost is None:
-        shown = "{:.2f} [{:.2f}, {:.2f}] in money per person".format(*ends)
+    scale, template = (100, PER_100) if log.cost else (1, IN_MONEY)
+    shown = template.format(*(scale * end for end in ends))
     if not low.low >= 0:
         return result | {"why": f"it may earn less than the policy on duty: {shown}"}
     for name, growth in gaps:
@@ -185,7 +183,7 @@ def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number
 def few(log: Log) -> str | None:
     """Why held-out people or outcomes are too few for any comparison; None where they are not."""
     label = log.frame[log.names["label"]]
-    good, bad = int((label == 1).sum()), int((label == 0).sum())
+    good, bad = ((label == outcome).sum() for outcome in (1, 0))
     if len(label) >= LEAST and min(good, bad) >= LEAST_OUTCOMES:
         return None
     return (
@@ -202,8 +200,8 @@ def lacking(log: Log, duty: np.ndarray) -> str | None:
         log: of N held-out people.
         duty: acceptance probabilities by the policy on duty, shape (N,).
     """
-    known = log.frame[log.names["label"]].notna().to_numpy()
-    size = effective_sample_size((1.0 - duty[known]) / log.frame[log.names["propensity"]][known])
+    label, propensity = (log.frame[log.names[name]] for name in ("label", "propensity"))
+    size = effective_sample_size(((1.0 - duty) / propensity)[label.notna()])
     if (why := few(log)) is not None or size >= LEAST_EFFECTIVE or (duty == 1).all():
         return why
     n = len(duty)

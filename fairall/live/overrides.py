@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,14 @@ from scipy.stats import binomtest
 from fairall.errors import FairAllError
 from fairall.evaluate.plain import plain
 from fairall.live.guard import log_of_rows
-from fairall.live.record import FORGOTTEN, Record
+from fairall.live.record import FORGOTTEN
 from fairall.live.versions import Version
 
-OF = {"rejected": 0.0, "accepted": 1.0, "referred": None}  # decisions of policies
+OF = {"rejected": 0, "accepted": 1, "referred": -1}  # decisions of policies
+NO_OUTCOME = "no outcome is known"
 
 
-def overrides(record: Record, version: Version, until: int) -> list[dict[str, Any]]:
+def overrides(people: pd.DataFrame, version: Version, until: int) -> list[dict[str, Any]]:
     """Decisions of people, in all and by group.
 
     Acceptances are valued by their outcomes. Of rejections no outcome is known: the doubly robust estimate
@@ -29,7 +30,7 @@ def overrides(record: Record, version: Version, until: int) -> list[dict[str, An
     worse; the bounds hold then, too.
 
     Args:
-        record: of the ledger.
+        people: as of `Record.applications`, with a column `group`.
         version: any.
         until: time of the latest application whose outcome counts.
 
@@ -40,26 +41,22 @@ def overrides(record: Record, version: Version, until: int) -> list[dict[str, An
         95 % interval, None where it cannot be estimated, and `why`; `bounds` of it, whatever the outcomes
         are.
     """
-    people = record.applications[~record.applications["undecided"]]
+    people = people.query("not undecided")
     people = people.assign(label=people["label"].where(people["time"] <= until))
-    groups = {"all": people["s"].notna()}
-    groups |= {
-        version.policy.reader.group_name(float(s)): people["s"] == s for s in sorted(people["s"].unique())
-    }
     found = []
-    for of, decision in OF.items():
-        before = people["decision"].isna() if decision is None else people["decision"] == decision
-        rejected = cache(lambda own=people[before]: _rejections(own, version))
-        for to in (True, False):
-            chosen = before & people["override"].notna() & (people["accepted"] == to)
-            for group, rows in groups.items():
-                if not (moved := people[chosen & rows]).empty:
-                    row: dict[str, Any] = {"group": group, "of": of, "people": len(moved)}
-                    row["to"] = "accept" if to else "reject"
-                    row["share"] = share(len(moved), int((before & rows).sum()))
-                    row["outcomes"] = int(moved["label"].notna().sum())
-                    value = accepted_value(moved, version) if to else rejected()(rows)
-                    found.append(row | value)
+    for (of, decision), to in product(OF.items(), ("accept", "reject")):
+        before = people[people["decision"].fillna(-1) == decision]
+        moved = before[before["override"].notna() & (before["accepted"] == (to == "accept"))]
+        if moved.empty:
+            continue
+        rejections = None if to == "accept" else _rejections(before, version)
+        groups = {group: ids for (_, group), ids in before.groupby(["s", "group"]).groups.items()}
+        for group, ids in {"all": before.index, **groups}.items():
+            own = moved[moved.index.isin(ids)]
+            if len(own):
+                row = {"group": group, "of": of, "to": to, "people": len(own)}
+                row |= {"share": share(len(own), len(ids)), "outcomes": int(own["label"].notna().sum())}
+                found.append(row | (rejections(ids) if rejections else accepted_value(own, version)))
     return found
 
 
@@ -79,7 +76,7 @@ def accepted_value(people: pd.DataFrame, version: Version) -> dict[str, Any]:
         value = mean_worth(known["label"].to_numpy() == 1, *version.amounts(known))
     elif len(known):
         value = [one - version.config.cost.value for one in share(int(known["label"].sum()), len(known))]
-    return {"value": value, "why": None if value else "no outcome is known", "bounds": None}
+    return {"value": value, "why": None if value else NO_OUTCOME, "bounds": None}
 
 
 def mean_worth(good: np.ndarray, gain: np.ndarray, loss: np.ndarray) -> list[float | None]:
@@ -95,8 +92,8 @@ def mean_worth(good: np.ndarray, gain: np.ndarray, loss: np.ndarray) -> list[flo
     return plain([*sample.mean(np.where(good, gain, -loss)).on(support).interval()[:3]])
 
 
-def _rejections(people: pd.DataFrame, version: Version) -> Callable[[pd.Series], dict[str, Any]]:
-    """`value` of the rejections among those of some rows, as of `overrides`.
+def _rejections(people: pd.DataFrame, version: Version) -> Callable[[pd.Index], dict[str, Any]]:
+    """`value` of the rejections among those of some ids, as of `overrides`.
 
     It is the difference between what was decided and accepting everybody, who are worth the same where people
     accepted (Robins et al. 1994).
@@ -108,23 +105,25 @@ def _rejections(people: pd.DataFrame, version: Version) -> Callable[[pd.Series],
     from fairall.evaluate.estimated.estimators import dr, value_support
     from fairall.evaluate.evaluation import judge  # what decides on people does not need it
 
-    people = people[~people["forgotten"]]
+    people = people.query("not forgotten")
     gain, loss = version.amounts(people)
     log = log_of_rows(people.assign(decision=people["accepted"]), version)
-    why, judged = None, []
+    why: str | None = NO_OUTCOME
     try:
-        judged = judge([np.ones(len(people)), None], log.frame, accepts_all=True, **log.keywords())
-        why = judged[0].refused_value
+        if people["label"].notna().any():
+            judged = judge([np.ones(len(people)), None], log.frame, accepts_all=True, **log.keywords())
+            why = judged[0].refused_value
     except FairAllError as error:
         why = str(error)
 
-    def value(rows: pd.Series) -> dict[str, Any]:
-        chosen = rows[people.index].to_numpy()
+    def value(ids: pd.Index) -> dict[str, Any]:
+        chosen = people.index.isin(ids)
         rejected = chosen & ~people["accepted"].to_numpy()
         of_all: dict[str, Any] = {"value": None, "why": why, "bounds": None}
-        if rejected.any():
-            of_all["bounds"] = [-float(gain[rejected].mean()), float(loss[rejected].mean())]
-        if why is not None or not rejected.any():
+        if not rejected.any():
+            return of_all
+        of_all["bounds"] = [-float(gain[rejected].mean()), float(loss[rejected].mean())]
+        if why is not None:
             return of_all
         everybody, decided = (replace(one.people, stake=one.people.stake * chosen) for one in judged)
         weight = np.abs(decided.kept.value - everybody.kept.value) * chosen

@@ -70,10 +70,9 @@ class Settings:
                 raise FairAllError(f"{word}: no such key{near}")
             given[key] = READ[type(known[key])](value)
         made, taken = cls(**given), [*columns]
-        for key, column in (("id", made.id), ("time", made.time), ("label", made.label)):
-            require(
-                column not in taken, PREFIX + key, column, f"none of {', '.join(taken)}, a column of its own"
-            )
+        for key in ("id", "time", "label"):
+            column, allowed = getattr(made, key), f"none of {', '.join(taken)}, a column of its own"
+            require(column not in taken, PREFIX + key, column, allowed)
             taken.append(column)
         require(made.positive != made.negative, "live.positive", made.positive, "unlike live.negative")
         return made

@@ -74,15 +74,15 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
         number of rows in the chain of hashes and the last hash (`live.chain`), and `alarms`, a sentence each.
         Acceptance is of people who were decided on.
     """
-    people, reader, duty, removed = rows.applications, version.policy.reader, rows.duty, rows.removed
+    reader, duty, removed = version.policy.reader, rows.duty, rows.removed
+    people = rows.applications.assign(group=rows.applications["s"].map(reader.group_name))
     until, known = rows.clock - (settings.horizon or 0), int(people["label"].notna().sum())
-    queue, decided = waiting(rows, settings), people[~people["undecided"]]
-    by_batch = decided.groupby(["batch", "version", "s"], as_index=False).agg(
+    queue, decided = waiting(rows, settings), people.query("not undecided")
+    by_batch = decided.groupby(["batch", "version", "s", "group"], as_index=False).agg(
         date=("time", "max"), people=("accepted", "size"), accepted=("accepted", "sum")
     )
     courses = by_batch.assign(
         date=by_batch["date"].map(told),
-        group=by_batch["s"].map(lambda s: reader.group_name(float(s))),
         acceptance=list(map(share, by_batch["accepted"], by_batch["people"])),
     )
     days = removed.assign(date=(removed["at"] // DAY * DAY).map(told)).groupby(["date", "how", "by"])
@@ -109,7 +109,7 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
         "head": rows.links[-1],
         "lacks": lacks,
         "groups": _groups(people, until, version),
-        "overrides": overrides(rows, version, until),
+        "overrides": overrides(people, version, until),
         "courses": courses.drop(columns=["s", "accepted"]).to_dict("records"),
         "money": version.money,
         "gap": _gap(by_batch),
@@ -121,9 +121,10 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
 
 def waiting(rows: Record, settings: Settings) -> pd.DataFrame:
     """Who is waited for, as of `Ledger.waiting`."""
-    people = rows.applications
-    waits = people["undecided"] | (people["accepted"] & people["label"].isna())
-    people = people[waits & ~people["forgotten"]]
+    waits = (
+        "not forgotten and (undecided or (accepted and label != label))"  # a missing label is unlike itself
+    )
+    people = rows.applications.query(waits)
     due = (people["time"] + (settings.horizon or np.nan)).mask(people["undecided"])
     days = (rows.clock - due) // DAY
     queue = {
@@ -162,12 +163,11 @@ def _groups(people: pd.DataFrame, until: int, version: Version) -> list[dict[str
     With now less the horizon, outcomes that came early are left out, which are unlike the others.
     """
     found = []
-    for s, own in people.groupby("s"):
-        old, decided = own[own["time"] <= until], own.loc[~own["undecided"], "accepted"]
-        value, outcomes = accepted_value(old, version)["value"], int(old["label"].notna().sum())
-        accepted = share(int(decided.sum()), len(decided)) if len(decided) else None
-        shares = {"acceptance": accepted, "outcomes": outcomes, "value": value}
-        found.append({"group": version.policy.reader.group_name(float(s)), "people": len(own), **shares})
+    for (_, group), own in people.groupby(["s", "group"]):
+        old, decided = own[own["time"] <= until], own.query("not undecided")["accepted"]
+        row = {"group": group, "people": len(own), "outcomes": int(old["label"].notna().sum())}
+        row |= {"acceptance": share(int(decided.sum()), len(decided)) if len(decided) else None}
+        found.append(row | {"value": accepted_value(old, version)["value"]})
     return found
 
 
@@ -176,7 +176,7 @@ def _versions(rows: Record) -> list[dict[str, Any]]:
     forgotten = rows.removed.loc[rows.removed["how"] == FORGOTTEN, "application"]
     learnt = rows.learnt.loc[rows.learnt["application"].isin(forgotten), "version"]
     broken = with_descendants(rows.versions.itertuples(), learnt)
-    duty, found = dict(zip(rows.duty["version"], rows.duty["why"], strict=True)), []
+    duty, found = rows.duty.set_index("version")["why"].to_dict(), []
     for row in rows.versions.itertuples():
         report = OF_FIRST | json.loads(row.report)
         guard, stood = report["guard"], "was on duty" if row.id in duty else "challenger"
