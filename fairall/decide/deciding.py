@@ -13,7 +13,7 @@ import torch
 
 from fairall.config.compose import PLACES
 from fairall.decide.equal_rates import EqualRates
-from fairall.decide.reasons import LEAST, elsewhere, reasons
+from fairall.decide.reasons import BY_GROUP, LAWFUL, LEAST, elsewhere, reasons
 from fairall.decide.refer import Refer
 from fairall.decide.rules import Rule
 from fairall.decide.writing import write_rows
@@ -119,20 +119,15 @@ def decide(
             columns["referred"] = referred.astype(np.int8)
         left = ~taken & ~referred
         if most_reasons is not None:
-            people, crowded = (x[left], s[left]), unlimited[left] == 1
             columns["reasons"] = ""
+        if most_reasons is not None and left.any():
+            people, crowded = (x[left], s[left]), unlimited[left] == 1
             columns.loc[left, "reasons"] = reasons(deciding, *people, crowded, most_reasons, wording, by)
             more = rule.acceptance(elsewhere(deciding, *people, by)) > unlimited[left] + LEAST
             if more.any():
                 likelier = "" if rule.draw is None else "likelier to be "
-                notes.append(
-                    f"the rule depends on the group: {more.sum()} of {len(more)} rejected people would be "
-                    f"{likelier}accepted in another one, which `reasons` do not say"
-                )
-                warnings.append(
-                    "the group may be no lawful reason to reject a person; a policy learnt with "
-                    "fairness.blind=true decides without it"
-                )
+                notes.append(BY_GROUP.format(more.sum(), len(more), likelier))
+                warnings.append(LAWFUL)
         free = free_names(columns, table.frame.columns, PREFIX)
         notes += told_of_renamed(free, "new", out.name, table.path.name)
         write_rows(table.table, columns.rename(columns=free), file, out.name, table.declared)

@@ -21,6 +21,14 @@ from fairall.tables.people import PeopleReader
 PASSES = 20  # random orders of the features, each of another person compared with
 LEAST = 0.005  # of the probability that a reason takes away
 PLACES = "the number of places"
+BY_GROUP = (
+    "the rule depends on the group: {} of {} rejected people would be {}accepted in another one, which "
+    "`reasons` do not say"
+)
+LAWFUL = (
+    "the group may be no lawful reason to reject a person; a policy learnt with fairness.blind=true decides "
+    "without it"
+)
 
 
 def reasons(

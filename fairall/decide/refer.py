@@ -9,6 +9,7 @@ from torch import Tensor
 
 from fairall.config.checks import require
 from fairall.decide.reasons import contributions
+from fairall.errors import FairAllError
 from fairall.models.learner import MARGIN_DECIMALS
 from fairall.policy import DECIMALS, Policy
 from fairall.worlds.capacity import n_places
@@ -19,12 +20,12 @@ class Refer:
     """Who is referred: by default those nearest to the threshold.
 
     Attributes:
-        most: number of people or share of all, as of `capacity.n_places`; ignored with a band.
+        most: number of people or share of all, as of `capacity.n_places`, which is rounded.
         band: least and greatest probability of acceptance of whoever is referred.
         by_conflict: whether those are referred whose features count most both for and against them.
 
     Raises:
-        FairAllError: where `band` is no band of probabilities.
+        FairAllError: where `band` is no band of probabilities, or there is not one of `most` and `band`.
     """
 
     most: int | float | None = None
@@ -32,7 +33,11 @@ class Refer:
     by_conflict: bool = False
 
     def __post_init__(self) -> None:
-        if self.band is not None:
+        if (self.most is None) == (self.band is None) or (self.band and self.by_conflict):
+            raise FairAllError("refer: give a number or a share of the people, or a band of probabilities")
+        if self.band is None:
+            n_places(self.most, 2**31, "refer")
+        else:
             low, high = self.band
             require(
                 0 <= low <= high <= 1, "refer", f"{low:g}-{high:g}", "two probabilities, the smaller first"
@@ -62,8 +67,6 @@ class Refer:
             threshold: of decisions that are not drawn; `Policy.threshold` by default.
             by: see `Policy.combined`.
 
-        Raises:
-            FairAllError: where `most` is no number or share of N people.
         """
         if self.band is not None:
             return (probability >= self.band[0]) & (probability <= self.band[1])
@@ -76,7 +79,9 @@ class Refer:
             least = policy.threshold if threshold is None else threshold
             keys = [np.abs(margin), np.abs(probability - least).round(DECIMALS)]
         order = np.lexsort((np.random.default_rng(0).random(len(s)), *keys))
-        return np.argsort(order) < n_places(self.most, len(s), "refer")
+        most = self.most or 0
+        is_share = isinstance(most, float) and most <= 1
+        return np.argsort(order) < (round(most * len(s)) if is_share else most)
 
     def __str__(self) -> str:
         if self.band is not None:

@@ -38,11 +38,17 @@ TABLES = {
     ),
     "overrides": (
         "Decided by a person",
-        ["group", "of", "to", "people", "share", "outcomes", "value", "bounds", "why"],
+        ["group", "of", "to", "people", "share", "outcomes", "value", "bounds", "lacks"],
         "What people decided on those whom the policy had rejected, accepted, or referred; share ×100 of "
         "these. Value ×100 (with amounts in money, not ×100) of such a decision, compared with the opposite "
         "one, with a 95 % interval: of rejections by others who are alike, and bounds whatever the outcomes "
         "would have been.",
+    ),
+    "deciders": (
+        "Who decided",
+        ["by", "decisions", "since", "until"],
+        "Decisions that people wrote down, also those that agree with the policy, from which day to which "
+        "(UTC). Each of them, with its reason, is in `live status --json`.",
     ),
     "versions": (
         "Versions",

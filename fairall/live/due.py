@@ -21,11 +21,13 @@ class Due(NamedTuple):
         waiting: accepted people, not held out, whose outcome is not known.
         young: people whose outcome is known, or who were rejected, and who have to wait for the horizon, for
             others of their batch, or for more people.
+        undecided: people who were referred, and on whom nobody has decided.
     """
 
     people: pd.DataFrame
     waiting: int
     young: int
+    undecided: int
 
 
 def due(record: Record, lineage: Sequence[int], settings: Settings, schedule: ScheduleConfig) -> Due:
@@ -33,7 +35,8 @@ def due(record: Record, lineage: Sequence[int], settings: Settings, schedule: Sc
 
     With a horizon, an accepted person is due whose outcome is known and who applied so long ago; the rejected
     of a batch are due with its first accepted ones, so that a learner sees them in proportion. Without one a
-    batch is due when the outcomes of all its accepted people are known, and nobody waits for a decision.
+    batch is due when the outcomes of all its accepted people are known, and nobody waits for a decision. Who
+    was learnt from as rejected, and has been accepted by a person since, is due again.
 
     The due people of a batch are an update, as those of a time step are in a run. Batches with fewer due
     people than `schedule.applicants` are joined, and what is left over at the end is part of the last
@@ -45,9 +48,10 @@ def due(record: Record, lineage: Sequence[int], settings: Settings, schedule: Sc
         settings: of the ledger.
         schedule: of the run that the ledger was started from.
     """
-    done = record.learnt.loc[record.learnt["version"].isin(lineage), "application"]
-    people = record.applications
-    people = people[~people["held"] & ~people["forgotten"] & ~people.index.isin(done)]
+    learnt, people = record.learnt[record.learnt["version"].isin(lineage)], record.applications
+    done = people.index.isin(learnt.loc[learnt["outcome"].notna(), "application"])
+    done |= people.index.isin(learnt["application"]) & ~people["accepted"]
+    people = people[~people["held"] & ~people["forgotten"] & ~done]
     accepted, known, batch = people["accepted"], people["label"].notna(), people["batch"]
     waits = accepted & ~known
     if settings.horizon is None:
@@ -62,7 +66,8 @@ def due(record: Record, lineage: Sequence[int], settings: Settings, schedule: Sc
     part = parts(batches.tolist(), enough=schedule.applicants, least=schedule.batches_per_epoch)
     people = people.assign(part=batch.where(ready).map(dict(zip(batches.index, part, strict=True))))
     chosen = people["part"] >= 0
-    return Due(people[chosen], int(waits.sum()), int((~chosen & ~waits & ~people["undecided"]).sum()))
+    young = ~chosen & ~waits & ~people["undecided"]
+    return Due(people[chosen], *(int(some.sum()) for some in (waits, young, people["undecided"])))
 
 
 def parts(sizes: Sequence[int], *, enough: int, least: int) -> np.ndarray:

@@ -54,6 +54,11 @@ class Log(NamedTuple):
     cost: float | None
     overruled: np.ndarray | bool = False
 
+    def filled(self, label: int) -> pd.DataFrame:
+        """`frame`, with this label of whoever was overruled."""
+        name = self.names["label"]
+        return self.frame.assign(**{name: self.frame[name].mask(self.overruled, label)})
+
     def keywords(self, **roles: str) -> dict[str, Any]:
         """Keywords of `evaluate` that describe `frame`; further columns without a role are left out.
 
@@ -135,7 +140,8 @@ def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number
 
     Whoever was overruled may have been good or bad, whatever the features: the low end of the interval is
     with the labels of theirs that are worst for the challenger, the high end with the best ones, the
-    estimate between the two, and gaps may grow by neither.
+    estimate between the two. Gaps may grow with neither, nor where those of one group were good and the
+    others bad, or the other way round.
 
     Args:
         log: of N held-out people.
@@ -154,9 +160,15 @@ def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number
     result |= {"gaps": {}, "better": False, "why": few(log) or (ALIKE if (second == first).all() else None)}
     if result["why"] is not None:
         return result
-    both = [worst, 1 - worst] if np.any(log.overruled) else [worst]
+    possible = [worst]
+    if np.any(log.overruled):
+        group = log.frame[log.names["group"]]
+        of_one = [group.to_numpy() == one for one in sorted(group.unique())]
+        possible = [worst, *of_one, *(~one for one in of_one[2:]), 1 - worst]
     try:
-        comparisons = [_comparison(log, first, second, np.where(log.overruled, one, labels)) for one in both]
+        comparisons = [
+            _comparison(log, first, second, np.where(log.overruled, one, labels)) for one in possible
+        ]
     except FairAllError as error:
         return result | {"why": f"the versions cannot be compared ({error})"}
     k = float(norm.isf(ERROR / (2 * number * (number + 1))))

@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 import fairall
-from fairall.config.checks import whole_number
+from fairall.config.checks import require, whole_number
 from fairall.data.people import People
-from fairall.decide.reasons import reasons
+from fairall.decide.reasons import BY_GROUP, LAWFUL, LEAST, elsewhere, reasons
 from fairall.decide.refer import Refer
 from fairall.display.viewed import Viewed
 from fairall.errors import FairAllError
@@ -231,7 +231,8 @@ class Ledger(Viewed):
             numbers |= {"new": new, "referred": np.isnan(found[:, 3])}
             decided = pd.DataFrame({settings.id: given.ids} | numbers, index=people.index[left.index])
             if most_reasons is not None:
-                decided["reasons"] = self._reasons(connection, decided, most_reasons, wording)
+                decided["reasons"], more = self._reasons(connection, decided, most_reasons, wording)
+                given.notes.extend(more)
         decided.attrs |= {"notes": given.notes, "left_out": left_out}
         return decided
 
@@ -298,19 +299,22 @@ class Ledger(Viewed):
 
     def _reasons(
         self, connection: sql.Connection, decided: pd.DataFrame, most: int, wording: Mapping[str, str]
-    ) -> np.ndarray:
-        """`decide.reasons` of those whom a policy rejected, shape (N,); "" for the others."""
+    ) -> tuple[np.ndarray, list[str]]:
+        """`decide.reasons` of those whom a policy rejected, shape (N,), "" for the others; and notes."""
         texts = pd.Series("", index=decided[self.settings.id])
         by_policy = decided["decision"].eq(0).fillna(False) & decided["propensity"].notna()
         rows = chain.read(connection, APPLICATIONS, "person", texts.index[by_policy].tolist())
         rejected = applications(connection, rows)
+        more = 0
         for number, rows in rejected.groupby("version"):
-            version = self.version(connection, int(number))
-            crowded = rows["uniform"].to_numpy() < self.acceptance(version, rows)
-            texts[rows["person"]] = reasons(
-                version.policy, *version.encoded(rows), crowded, most, wording, "mean"
-            )
-        return texts.to_numpy()
+            version, explore = self.version(connection, int(number)), self.settings.explore
+            accepted, people = self.acceptance(version, rows), version.encoded(rows)
+            crowded = rows["uniform"].to_numpy() < accepted
+            texts[rows["person"]] = reasons(version.policy, *people, crowded, most, wording, "mean")
+            most_in_any = elsewhere(version.policy, *people, "mean")
+            more += int((most_in_any + (1.0 - most_in_any) * explore > accepted + LEAST).sum())
+        notes = [BY_GROUP.format(more, len(rejected), "likelier to be "), LAWFUL] if more else []
+        return texts.to_numpy(), notes
 
     def _applicants(
         self,
@@ -431,9 +435,9 @@ class Ledger(Viewed):
             parent, last = self._learns_from(connection), began[0]
             before = self.version(connection, parent, whole=True)
             duty, ancestors = self._on_duty(connection), lineage(connection, parent)
-        people, waiting, young = due(rows, ancestors, settings, before.config.schedule)
+        people, *others = due(rows, ancestors, settings, before.config.schedule)
         told: dict[str, Any] = {"version": None, "parent": parent, "people": len(people)}
-        told |= {"waiting": waiting, "young": young}
+        told |= dict(zip(("waiting", "young", "undecided"), others, strict=True))
         if people.empty:
             return told
         updates = [before.update(part) for _, part in people.groupby("part")]
@@ -537,8 +541,9 @@ class Ledger(Viewed):
     def override(self, person: str, accepted: bool, *, by: str, why: str) -> bool:
         """Record that a person decides on somebody, instead of the policy or after it.
 
-        The last decision stands; the policy's own and its propensity stay beside it. Versions learn from the
-        outcome of whoever was accepted, without a propensity.
+        The last decision stands; the policy's own and its propensity stay beside it. One that agrees with
+        what stands is recorded, too. Versions learn from the outcome of whoever was accepted, without a
+        propensity.
 
         Args:
             person: id.
@@ -547,12 +552,14 @@ class Ledger(Viewed):
             why: the reason; it is erased where the person is forgotten.
 
         Returns:
-            Whether anything has changed.
+            Whether anything was recorded; nothing is where it is the last decision again.
 
         Raises:
             FairAllError: where the person is not there, the outcome is known already, or a name or reason is
-                lacking.
+                lacking or no text.
         """
+        require(isinstance(accepted, bool), "accepted", accepted, "True or False")
+        row = {"accepted": int(accepted), "by": tables.text("by", by), "why": tables.text("why", why)}
         if not by.strip() or not why.strip():
             raise FairAllError("say who has decided, and why: --by NAME --why TEXT (by= and why=)")
         with self.opened.writing() as connection:
@@ -560,12 +567,12 @@ class Ledger(Viewed):
             for how in (FORGOTTEN, WITHDRAWN):
                 if known[how]:
                     raise FairAllError(f"{person}: was {how}; nothing is decided any more")
+            before = chain.read(connection, OVERRIDES, "application", [known["id"]])
+            if before and row.items() <= before[-1]._asdict().items():
+                return False
             if pd.notna(known["label"]):
                 raise FairAllError(f"{person}: the outcome is known; a decision is taken before it")
-            if not known["undecided"] and known["accepted"] == accepted:
-                return False
-            row = {"application": known["id"], "accepted": int(accepted), "by": by, "why": why}
-            chain.append(connection, OVERRIDES, [row])
+            chain.append(connection, OVERRIDES, [row | {"application": known["id"]}])
         return True
 
     def promote(self, version: int, *, by: str = "") -> bool:
@@ -580,7 +587,7 @@ class Ledger(Viewed):
         Raises:
             FairAllError: where there is no such version.
         """
-        version = whole_number("version", version)
+        version, by = whole_number("version", version), tables.text("by", by)
         with self.opened.writing() as connection:
             lineage(connection, version)
             if chain.last(connection, DUTY).version == version == self._learns_from(connection):
@@ -627,7 +634,7 @@ class Ledger(Viewed):
             for row in chain.read(connection, VERSIONS) if learnt else ():
                 old = chain.last(connection, STATES, "version", row.id)
                 state = unpacked(old.state)
-                if blanked(state, x):
+                if blanked(state, x, self.version(connection, row.id, whole=True).memories):
                     chain.append(connection, STATES, [{"version": row.id, "state": packed(state)}])
                     chain.erase(connection, STATES, [old])
         self._deciding = None
@@ -672,7 +679,8 @@ class Ledger(Viewed):
         known = self._known(connection, person)
         if known[how]:
             raise FairAllError(f"{person}: was {how} already")
-        chain.append(connection, REMOVED, [{"application": known["id"], "how": how, "by": by}])
+        row = {"application": known["id"], "how": how, "by": tables.text("by", by)}
+        chain.append(connection, REMOVED, [row])
         learnt = chain.read(connection, LEARNT, "application", [known["id"]])
         versions = chain.read(connection, VERSIONS)
         return known, with_descendants(versions, [row.version for row in learnt])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -12,13 +12,12 @@ import pandas as pd
 from scipy.stats import binomtest
 
 from fairall.errors import FairAllError
-from fairall.evaluate.plain import plain
 from fairall.live.guard import log_of_rows
 from fairall.live.record import FORGOTTEN
 from fairall.live.versions import Version
 
 OF = {"rejected": 0, "accepted": 1, "referred": -1}  # decisions of policies
-NO_OUTCOME = "no outcome is known"
+NO_OUTCOME, FEW = "no outcome is known", "too few people and outcomes to compare with"
 
 
 def overrides(people: pd.DataFrame, version: Version, until: int) -> list[dict[str, Any]]:
@@ -38,8 +37,8 @@ def overrides(people: pd.DataFrame, version: Version, until: int) -> list[dict[s
         For each group, what policies had decided (`of`, see `OF`) and what people did (`to`): the number of
         `people`, their `share` of those whom policies had decided on so, with its 95 % interval (Wilson
         1927), and known `outcomes`; the `value` of such a decision, compared with the opposite one, and its
-        95 % interval, None where it cannot be estimated, and `why`; `bounds` of it, whatever the outcomes
-        are.
+        95 % interval, None where it cannot be estimated, and what it `lacks` then; `bounds` of it, whatever
+        the outcomes are.
     """
     people = people.query("not undecided")
     people = people.assign(label=people["label"].where(people["time"] <= until))
@@ -76,20 +75,26 @@ def accepted_value(people: pd.DataFrame, version: Version) -> dict[str, Any]:
         value = mean_worth(known["label"].to_numpy() == 1, *version.amounts(known))
     elif len(known):
         value = [one - version.config.cost.value for one in share(int(known["label"].sum()), len(known))]
-    return {"value": value, "why": None if value else NO_OUTCOME, "bounds": None}
+    lacks = None if value else FEW if len(known) else NO_OUTCOME
+    return {"value": value, "lacks": lacks, "bounds": None}
 
 
-def mean_worth(good: np.ndarray, gain: np.ndarray, loss: np.ndarray) -> list[float | None]:
+def mean_worth(good: np.ndarray, gain: np.ndarray, loss: np.ndarray) -> list[float] | None:
     """Mean of what N people brought or cost, and the ends of its 95 % interval (`estimated.estimates`).
 
-    Outcomes weigh as their stakes: where few are large the mean rests on these. Where that is on fewer than 3
-    there is no interval, and the ends are None.
+    Outcomes weigh as their stakes: where few are large the mean rests on these. None where that is on fewer
+    than 3.
     """
     from fairall.evaluate.estimated.estimates import Sample  # imports scikit-learn
 
     sample, ends = Sample(len(good)), {"lowest": -loss.mean(), "highest": gain.mean()}
     support = sample.support(gain + loss, cut=False, **ends)
-    return plain([*sample.mean(np.where(good, gain, -loss)).on(support).interval()[:3]])
+    return _within(sample.mean(np.where(good, gain, -loss)).on(support).interval()[:3], *ends.values())
+
+
+def _within(estimate: Sequence[float], low: float, high: float) -> list[float] | None:
+    """An estimate and the ends of its interval, no further than is possible; None without an interval."""
+    return None if np.isnan(estimate).any() else np.clip(estimate, low, high).tolist()
 
 
 def _rejections(people: pd.DataFrame, version: Version) -> Callable[[pd.Index], dict[str, Any]]:
@@ -108,28 +113,29 @@ def _rejections(people: pd.DataFrame, version: Version) -> Callable[[pd.Index], 
     people = people.query("not forgotten")
     gain, loss = version.amounts(people)
     log = log_of_rows(people.assign(decision=people["accepted"]), version)
-    why: str | None = NO_OUTCOME
+    lacks: str | None = NO_OUTCOME
     try:
         if people["label"].notna().any():
             judged = judge([np.ones(len(people)), None], log.frame, accepts_all=True, **log.keywords())
-            why = judged[0].refused_value
-    except FairAllError as error:
-        why = str(error)
+            lacks = judged[0].refused_value
+    except FairAllError:  # nobody accepted, or one group alone
+        lacks = FEW
 
     def value(ids: pd.Index) -> dict[str, Any]:
         chosen = people.index.isin(ids)
         rejected = chosen & ~people["accepted"].to_numpy()
-        of_all: dict[str, Any] = {"value": None, "why": why, "bounds": None}
+        of_all: dict[str, Any] = {"value": None, "lacks": lacks, "bounds": None}
         if not rejected.any():
             return of_all
         of_all["bounds"] = [-float(gain[rejected].mean()), float(loss[rejected].mean())]
-        if why is not None:
+        if lacks is not None:
             return of_all
         everybody, decided = (replace(one.people, stake=one.people.stake * chosen) for one in judged)
         weight = np.abs(decided.kept.value - everybody.kept.value) * chosen
         sample = judged[0].sample
         support = value_support(everybody, decided.target - everybody.target, weight, sample)
         difference = (dr(decided, sample) - dr(everybody, sample)).on(support).difference_interval()
-        return of_all | {"value": [float(one) / rejected.mean() for one in difference[:3]]}
+        value = _within([end / rejected.mean() for end in difference[:3]], *of_all["bounds"])
+        return of_all | {"value": value, "lacks": None if value else FEW}
 
     return value

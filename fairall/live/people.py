@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ AHEAD = DAY  # seconds that a time may be after that of this machine, which may 
 LATE = 2 * DAY  # that an application may be before the last one, which may be `AHEAD` and have an hour
 FAR = 31 * DAY  # after all other times, from which on a time has to be confirmed
 LONGEST, LONGEST_CELL = 200, 10_000  # characters of an id, and of another cell
+UNSEEN = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # which a database or an encoding may refuse
 
 
 class Applicants(NamedTuple):
@@ -137,6 +139,14 @@ def outcomes(table: pd.DataFrame, settings: Settings, now: int) -> tuple[np.ndar
     return label, _times(table, settings, now)
 
 
+def text(name: str, given: object) -> str:
+    """A text for the record; raises FairAllError where it is none, too long or has control characters."""
+    if not isinstance(given, str) or len(given) > LONGEST_CELL or UNSEEN.search(given):
+        wanted = f"a text of at most {LONGEST_CELL} characters on one line"
+        raise FairAllError(f"{name}: give {wanted}, not {shown(str(given))!a}")
+    return given
+
+
 def told(seconds: float) -> str:
     """A time in words, to the second and without it at midnight.
 
@@ -171,6 +181,8 @@ def ids_of(table: pd.DataFrame, settings: Settings) -> list[str]:
     refuse(column, fraction, "has a fraction, and is no id: write ids as whole numbers or as text")
     long = [len(text) > LONGEST for text in texts]
     refuse(column, long, f"is no id: at most {LONGEST} characters are possible")
+    unseen = [UNSEEN.search(text) is not None for text in texts]
+    refuse(column, unseen, "is no id: it has control characters")
     several = [times[text] > 1 for text in texts]
     refuse(column, several, "is in several rows; an id stands for one application")
     return texts

@@ -127,15 +127,21 @@ def _columns(state: Any, memories: Mapping[str, Memory]) -> Iterator[tuple[dict[
             yield _parts(state)[name]["columns"], column, values
 
 
-def blanked(state: Any, x: Tensor) -> bool:
+def blanked(state: Any, x: Tensor, memories: Mapping[str, Memory]) -> bool:
     """Overwrite people with features x (D,) in the memories of a state by rejected ones of propensity 0.
 
-    Entries of `Known` by a hash of these features, with any s, are removed.
+    So is what the state has besides of those who are such in `memories`, as of `replayed`. Entries of `Known`
+    by a hash of these features, with any s, are removed.
 
     Returns:
         Whether there were any.
     """
     found = False
+    for name, memory in memories.items():
+        nobody = (memory.columns["x"] == 0).all(-1) & (memory.columns["propensity"] == 0)
+        for values in _parts(state)[name]["columns"].values():
+            if values is not None and values[nobody].any():
+                values[nobody], found = 0, True
     for part in _parts(state).values():
         if part.keys() == {*Memory.kept}:
             columns = {name: values for name, values in part["columns"].items() if values is not None}

@@ -42,7 +42,7 @@ PURPOSE = {
     "Held out": "a share of {settings.held_out:g} of the people, on whom versions are compared",
     "Exploration": "a share of {settings.explore:g} of those whom the policy rejects is accepted, by lot",
     "Promotion": "by hand{promote}",
-    "Watched": "gap between acceptance rates, drift of features, overdue outcomes, exploration",
+    "Watched": "gap between acceptance rates, drift of features, people who are waited for, exploration",
     "Not known": "who answers for the decisions, and their legal ground; what else an acceptance or a "
     "rejection does to a person; whether the outcome is what the decision is for; who never applied; other "
     "groups; what was decided outside of the ledger",
@@ -65,7 +65,8 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
         `purpose`, by name a text each, `duty`, `duties`, who was on duty since when, why and by whom,
         `versions`, with `doubt`, why the outcomes of one are doubtful or it was not compared, `lacks`,
         `people`, `accepted`, `referred` to a person, of whom nobody has decided on the `undecided`,
-        `overrides` (`live.overrides`), `withdrawn`, who count nowhere else, `removed`, how many were
+        `overrides` (`live.overrides`), `decisions` of people, one by one, and by whom, the `deciders`,
+        `withdrawn`, who count nowhere else, `removed`, how many were
         forgotten or withdrawn on which day and by whom, `outcomes`, `corrected`, `waiting`, `overdue` (None
         without a horizon), `since`, `until`, `groups` with acceptance and value and their 95 % intervals,
         `courses`, the same acceptance of each batch with the `date` of its last application and the `version`
@@ -87,6 +88,7 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
     )
     days = removed.assign(date=(removed["at"] // DAY * DAY).map(told)).groupby(["date", "how", "by"])
     since = duty.assign(since=duty["at"].map(told))
+    by_person = _by_person(rows)
     found: dict[str, Any] = {
         "purpose": _purpose(version, settings),
         "duty": version.number,
@@ -110,6 +112,8 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
         "lacks": lacks,
         "groups": _groups(people, until, version),
         "overrides": overrides(people, version, until),
+        "decisions": by_person.drop(columns="since").to_dict("records"),
+        "deciders": _deciders(by_person),
         "courses": courses.drop(columns=["s", "accepted"]).to_dict("records"),
         "money": version.money,
         "gap": _gap(by_batch),
@@ -134,7 +138,28 @@ def waiting(rows: Record, settings: Settings) -> pd.DataFrame:
         "overdue": days.where(days >= 0).astype("Int64"),
         "waits_for": np.where(people["undecided"], DECISION, OUTCOME),
     }
-    return pd.DataFrame(queue).sort_values(["due", "applied"], kind="stable", ignore_index=True)
+    order = {"kind": "stable", "ignore_index": True, "na_position": "first"}  # those without a decision
+    return pd.DataFrame(queue).sort_values(["due", "applied"], **order)
+
+
+def _by_person(rows: Record) -> pd.DataFrame:
+    """Decisions of people, in their order: of whom (`id`), `to` what, `by` whom, `why`, and when.
+
+    The reason is None of somebody who was forgotten.
+    """
+    decided = rows.overrides.join(rows.applications[["person", FORGOTTEN]], on="application")
+    to = decided["accepted"].map({1: "accept", 0: "reject"})
+    why = decided["why"].astype(object).mask(decided[FORGOTTEN].astype(bool), None)
+    made = {"id": decided["person"], "at": decided["at"].map(told), "to": to, "by": decided["by"], "why": why}
+    return pd.DataFrame(made | {"since": decided["at"] // DAY * DAY})
+
+
+def _deciders(by_person: pd.DataFrame) -> list[dict[str, Any]]:
+    """Who has decided: how often, and from which day to which."""
+    counts = by_person.groupby("by", as_index=False).agg(
+        decisions=("id", "size"), since=("since", "min"), until=("since", "max")
+    )
+    return counts.assign(since=counts["since"].map(told), until=counts["until"].map(told)).to_dict("records")
 
 
 def _purpose(version: Version, settings: Settings) -> dict[str, str]:
@@ -240,6 +265,7 @@ def _alarms(found: dict[str, Any], *, explores: bool) -> list[str]:
             found["gap"] and found["gap"]["low"] > LARGEST_GAP
         ),
         **dict.fromkeys((DRIFT.format(**one) for one in found["drift"]), True),
+        f"{found['undecided']} referred people wait for a decision (live override)": found["undecided"],
         f"{found['overdue']} outcomes have not come within the horizon": found["overdue"],
         f"people were forgotten: version {lost} cannot be made again": lost,
     }

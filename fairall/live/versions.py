@@ -290,8 +290,9 @@ def read(
 
 def _updates(connection: sql.Connection, version: Version, numbers: Sequence[int]) -> list[Decided]:
     """The updates by which versions were made, with the outcomes that each of them knew."""
-    learnt = frame(LEARNT, chain.read(connection, LEARNT, "version", numbers))
-    ids = learnt["application"].tolist()
-    people = applications(connection, chain.read(connection, APPLICATIONS, "id", ids), learnt)
-    parts = people.groupby([learnt["version"].to_numpy(), learnt["part"].to_numpy()])
-    return [version.update(part) for _, part in parts]
+    updates = []
+    for _, learnt in frame(LEARNT, chain.read(connection, LEARNT, "version", numbers)).groupby("version"):
+        ids = learnt["application"].tolist()
+        people = applications(connection, chain.read(connection, APPLICATIONS, "id", ids), learnt)
+        updates += [version.update(part) for _, part in people.groupby(learnt["part"].to_numpy())]
+    return updates
