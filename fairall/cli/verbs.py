@@ -192,7 +192,12 @@ def evaluate(
 
     if len(policy) > 2:
         raise FairAllError("--policy: one is judged, two are compared; more than two cannot be")
-    path, frame, of_places = Path(log), None, [word for word in words if word.startswith(PLACES)]
+    path, frame, possible, of_places = (
+        Path(log),
+        None,
+        [],
+        [word for word in words if word.startswith(PLACES)],
+    )
     words, config = [word for word in words if word not in of_places], places(of_places)
     with path.open("rb") if path.is_file() else io.BytesIO() as file:
         is_ledger = "://" in log or file.read(16) == SQLITE
@@ -201,11 +206,13 @@ def evaluate(
 
         ledger = Ledger(log, modules=trust)
         rows = ledger.log()
-        log, frame, words = ledger.store.name, rows.frame, [*rows.words(with_times=bool(monitor)), *words]
+        log, frame, possible = ledger.store.name, rows.frame, rows.possible
+        words = [*rows.words(with_times=bool(monitor)), *words]
     shown = evaluate_log(
         log,
         words,
         frame=frame,
+        possible=possible,
         policies=[None if name == "decision" else name for name in policy] or [None],
         time=monitor,
         outputs_dir=config.outputs_dir,

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from fairall.config.checks import require
 from fairall.decide.reasons import contributions
-from fairall.errors import FairAllError
 from fairall.models.learner import MARGIN_DECIMALS
 from fairall.policy import DECIMALS, Policy
 from fairall.worlds.capacity import n_places
@@ -33,8 +32,8 @@ class Refer:
     by_conflict: bool = False
 
     def __post_init__(self) -> None:
-        if (self.most is None) == (self.band is None) or (self.band and self.by_conflict):
-            raise FairAllError("refer: give a number or a share of the people, or a band of probabilities")
+        one = (self.most is None) != (self.band is None) and not (self.band and self.by_conflict)
+        require(one, "refer", self, "one of a number, a share and a band of probabilities")
         if self.band is None:
             n_places(self.most, 2**31, "refer")
         else:

@@ -54,10 +54,12 @@ class Log(NamedTuple):
     cost: float | None
     overruled: np.ndarray | bool = False
 
-    def filled(self, label: int) -> pd.DataFrame:
-        """`frame`, with this label of whoever was overruled."""
+    @property
+    def possible(self) -> list[pd.DataFrame]:
+        """`frame` with bad outcomes of all who were overruled, and with good ones; none without any."""
         name = self.names["label"]
-        return self.frame.assign(**{name: self.frame[name].mask(self.overruled, label)})
+        filled = (self.frame[name].mask(self.overruled, label) for label in (0, 1))
+        return [self.frame.assign(**{name: one}) for one in filled if np.any(self.overruled)]
 
     def keywords(self, **roles: str) -> dict[str, Any]:
         """Keywords of `evaluate` that describe `frame`; further columns without a role are left out.

@@ -138,9 +138,10 @@ def blanked(state: Any, x: Tensor, memories: Mapping[str, Memory]) -> bool:
     """
     found = False
     for name, memory in memories.items():
-        nobody = (memory.columns["x"] == 0).all(-1) & (memory.columns["propensity"] == 0)
-        for values in _parts(state)[name]["columns"].values():
-            if values is not None and values[nobody].any():
+        replayed, own = memory.state_dict()["columns"], _parts(state)[name]["columns"]
+        nobody = (replayed["x"] == 0).all(-1) & (replayed["propensity"] == 0)
+        for values in own.values():
+            if own["x"] is None and values is not None and values[nobody].any():
                 values[nobody], found = 0, True
     for part in _parts(state).values():
         if part.keys() == {*Memory.kept}:

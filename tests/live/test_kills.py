@@ -73,12 +73,12 @@ def test_processes_that_type_at_once_lose_and_double_nothing(ledger: Make, tmp_p
     changed = {
         "decide": ("new", 270),
         "outcomes": ("new", count("outcomes")),
-        "override": ("changed", ROUNDS),
+        "override": ("changed", PROCESSES * ROUNDS),
     }
     for verb, (name, expected) in changed.items():
         assert sum(one[name] for one in told[verb]) == expected, verb
     counts = [count(table) for table in ("applications", "overrides", "removed")]
-    assert counts == [100 + 270, ROUNDS, ROUNDS]
+    assert counts == [100 + 270, PROCESSES * ROUNDS, ROUNDS]
     assert len(told["withdraw"]) == ROUNDS
     versions = sorted(one["version"] for one in told["learn"] if one["version"])
     assert versions == [*range(2, 1 + count("versions"))]

@@ -1,6 +1,7 @@
 """People decide instead of the policy: what stands, what is learnt and estimated, what is refused."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from fairall.decide.refer import Refer
 from fairall.live.guard import compared
 from fairall.online.process import Process
 from tests.conftest import succeeded, typed
-from tests.live.conftest import MEMORY, Make, people, refusing, repaid, rows
+from tests.live.conftest import MEMORY, Make, at, people, refusing, repaid, rows
 from tests.live.test_guard import by_rank, log
 
 WORDS = "live.held_out=0", "live.explore=0.2", "live.horizon=2d"
@@ -40,7 +41,7 @@ def test_people_decide_instead_of_the_policy_or_where_it_refers_to_them(
     changes |= {person: [False] for person in declined}
     for person, decisions in changes.items():
         assert [own.override(person, decision, **BY) for decision in decisions] == [True] * len(decisions)
-    assert not own.override(rejected, True, by="Berg", why="again")
+    assert [own.override(rejected, True, by="Berg", why="seen") for _ in range(2)] == [True, False]
     stands = own.decide(people()).set_index("id")
     by_person = [person for person in changes if person != mistaken]
     assert {*stands.index[stands["propensity"].isna()]} == {pending, *by_person}
@@ -54,8 +55,14 @@ def test_people_decide_instead_of_the_policy_or_where_it_refers_to_them(
     for person, why in (late | {"nobody": "has not been decided on"}).items():
         with refusing(why):
             own.override(person, False, **BY)
-    with refusing("--by NAME --why TEXT"):
-        own.override(declined[0], True, by="Abel", why=" ")
+    wrong: dict[str, Any] = {
+        "--by NAME --why TEXT": (True, "Abel", " "),
+        "accepted=2": (2, "Abel", "x"),
+        "why: give": (True, "a", "\0"),
+    }
+    for why, (decision, by, text) in wrong.items():
+        with refusing(why):
+            own.override(declined[0], decision, by=by, why=text)
     learn, given = Process.learn, list[Decided]()
 
     def watched(self: Process, due: Any) -> None:
@@ -139,3 +146,32 @@ def test_overrides_and_who_did_what_are_typed_and_shown(ledger: Make, tmp_path: 
     assert [row["share"][0] for row in found.values()] == [1 / len(rejected), 1 / len(accepted)]
     assert [row["outcomes"] for row in found.values()] == [1, 0]
     assert found["accepted", "reject"]["bounds"] == [-0.5, 0.5]
+
+
+def test_who_is_accepted_after_being_learnt_as_rejected_is_learnt_from(ledger: Make) -> None:
+    own = ledger(*MEMORY, *WORDS)
+    decided = own.decide(people(0, 100))
+    own.outcomes(repaid(decided, 4))
+    assert own.learn()["people"] == 100
+    late = of(decided, 0)[:12]
+    for person in late:
+        own.override(person, True, **BY)
+    assert own.learn()["waiting"] == 12
+    own.outcomes(pd.DataFrame({"id": late, "repaid": "yes", "time": at(5)}))
+    told = own.learn()
+    assert (told["people"], told["labels"], own.learn()["people"]) == (12, 12, 0)
+
+
+def test_evaluation_bounds_what_nobody_can_know(ledger: Make, tmp_path: Path) -> None:
+    own = ledger("live.explore=0.2")
+    decided = own.decide(people(0, 400))
+    for person in of(decided, 1)[:60]:
+        own.override(person, False, **BY)
+    own.outcomes(repaid(own.decide(people(0, 400)), 1))
+    said = succeeded("evaluate", "loans.db", cwd=tmp_path).stdout
+    bounds = re.search(r"whatever they are, the 95 % interval of .*: \[(.*), (.*)\]", said)
+    assert bounds is not None
+    low, high = (float(end.replace("−", "-")) for end in bounds.groups())
+    assert high - low > 100 * 60 / 400
+    bad, good = own.log().possible
+    assert good["label"].sum() - bad["label"].sum() == 60
