@@ -26,12 +26,14 @@ NOTE = (
     "Share of ledgers whose intervals contain the truth. Five tables of 400 people are decided on; of some, "
     "20 people are referred to a person; a person overrides the policy; outcomes come in parts, some wrong "
     "and corrected later; people are withdrawn and forgotten, versions learn and are promoted, in random "
-    "order. everybody: value of accepting all on whom policies decided; difference: between two policies, as "
-    "the guard of the ledger has it (97.5 %); rejections: value of those of whom a policy had accepted."
+    "order. everybody: value of accepting all on whom policies decided, also whatever the outcomes of those "
+    "are whom people rejected; difference: between two policies, as the guard of the ledger has it (97.5 %); "
+    "rejections: value of those of whom a policy had accepted."
 )
 TESTED = ("fairall/live/guard.py", "fairall/live/overrides.py")
 TABLES, PEOPLE, REFERRED = 5, 400, 20
 REJECTS, ACCEPTS = 0.25, 0.15  # greatest shares of the accepted and of the rejected that are overridden
+SAFE = ("difference", "everybody, whatever")  # intervals that hold whatever people know
 WRONG = 0.1  # share of outcomes that are corrected later
 DUTY, CHALLENGER = (0.0, 0.8), (0.0, 0.5)  # ranks accepted by the two policies that are compared
 
@@ -97,9 +99,14 @@ def replicate(knows: bool, random: np.random.Generator) -> Mapping[str, bool]:
     intervals: dict[str, Any] = {
         "difference": (SimpleNamespace(**difference), float(((second - first) * of_log).mean()))
     }
+    bad, *_, good = (
+        evaluate(np.ones(len(of_log)), frame, **log.keywords(propensity="propensity")).values["dr"]
+        for frame in (log.possible or [log.frame])
+    )
+    intervals["everybody, whatever"] = bad._replace(high=good.high), of_log.mean()
     if not knows:
         everybody = evaluate(np.ones(len(of_log)), log.frame, **log.keywords(propensity="propensity"))
-        intervals["everybody"] = everybody.values["dr"], float(of_log.mean())
+        intervals["everybody"] = everybody.values["dr"], of_log.mean()
         changed = standing["decision"].eq(0) & standing["propensity"].isna() & ~standing["referred"]
         of_rejected = -worth[standing["id"][changed]].mean()
         for row in status["overrides"]:
@@ -114,7 +121,7 @@ CASES = (
         "a person knows the features",
         partial(replicate, False),
         60,
-        dict.fromkeys(("difference", "everybody", "rejections"), ("≥", 0.9)),
+        dict.fromkeys((*SAFE, "everybody", "rejections"), ("≥", 0.9)),
     ),
-    Case("a person knows the outcomes", partial(replicate, True), 60, {"difference": ("≥", 0.95)}),
+    Case("a person knows the outcomes", partial(replicate, True), 60, dict.fromkeys(SAFE, ("≥", 0.95))),
 )
