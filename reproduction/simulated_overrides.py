@@ -99,11 +99,11 @@ def replicate(knows: bool, random: np.random.Generator) -> Mapping[str, bool]:
     intervals: dict[str, Any] = {
         "difference": (SimpleNamespace(**difference), float(((second - first) * of_log).mean()))
     }
-    bad, *_, good = (
+    lowest, *_, highest = (
         evaluate(np.ones(len(of_log)), frame, **log.keywords(propensity="propensity")).values["dr"]
         for frame in (log.possible or [log.frame])
     )
-    intervals["everybody, whatever"] = bad._replace(high=good.high), of_log.mean()
+    intervals["everybody, whatever"] = lowest._replace(high=highest.high), of_log.mean()
     if not knows:
         everybody = evaluate(np.ones(len(of_log)), log.frame, **log.keywords(propensity="propensity"))
         intervals["everybody"] = everybody.values["dr"], of_log.mean()
