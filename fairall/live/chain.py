@@ -104,17 +104,17 @@ def _checked(
     return rows
 
 
-def verify(connection: sql.Connection) -> tuple[dict[str, list[sql.Row[Any]]], list[str]]:
+def verify(connection: sql.Connection) -> tuple[dict[sql.Table, list[sql.Row[Any]]], list[str]]:
     """Check all rows of a ledger.
 
     Returns:
-        The rows of each table but `STATES` by its name, as of `read`; and the entries of the chain, as
+        The rows of each table but `STATES`, as of `read`; and the entries of the chain, as
         hexadecimal digits, of which the last one is the head.
 
     Raises:
         DamagedError: naming the first row that is not as it was written, or the table that lacks one.
     """
-    rows = {table.name: read(connection, table) for table in CHAINED if table is not STATES}
+    rows = {table: read(connection, table) for table in CHAINED if table is not STATES}
     entries = [row.entry for of in rows.values() for row in of]
     for number in range(newest(connection, STATES)[0]):  # one at a time, as they are large
         entries.append(last(connection, STATES, "id", number + 1).entry)

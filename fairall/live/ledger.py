@@ -16,11 +16,10 @@ import numpy as np
 import pandas as pd
 import sqlalchemy as sql
 import torch
-from torch import Tensor
 
 import fairall
 from fairall.config.checks import whole_number
-from fairall.data.people import People
+from fairall.data.people import People, float32
 from fairall.decide.reasons import reasons
 from fairall.decide.refer import Refer
 from fairall.display.viewed import Viewed
@@ -224,12 +223,17 @@ class Ledger(Viewed):
             new = np.isnan(found[:, 2])
             if new.any():
                 rows = np.flatnonzero(new)
-                own = self._decide(connection, version, batch, given, rows, capacity, refer)
-                found[new] = own[:, [0, 1, 2, 0]]
-            decision = pd.array(found[:, 0], dtype="Int64")
-            numbers = {"decision": decision, "propensity": found[:, 1], "version": found[:, 2].astype(int)}
-            numbers |= {"new": new, "referred": np.isnan(found[:, 3])}
-            decided = pd.DataFrame({settings.id: given.ids} | numbers, index=people.index[left.index])
+                found[new] = self._decide(connection, version, batch, given, rows, capacity, refer)
+            stands, propensity, numbers, by_policy = found.T
+            columns = {
+                settings.id: given.ids,
+                "decision": pd.array(stands, dtype="Int64"),
+                "propensity": propensity,
+                "version": numbers.astype(int),
+                "new": new,
+                "referred": np.isnan(by_policy),
+            }
+            decided = pd.DataFrame(columns, index=people.index[left.index])
             if most_reasons is not None:
                 decided["reasons"] = self._reasons(connection, decided, most_reasons, wording)
         decided.attrs |= {"notes": given.notes, "left_out": left_out}
@@ -248,7 +252,7 @@ class Ledger(Viewed):
         """Decide on the people at `rows` (N,), and insert them as a batch after the last one, `batch`.
 
         Returns:
-            Decision, propensity and version, shape (N, 3); the first two are NaN of those who are referred.
+            As of `_applicants`, shape (N, 4); NaN but for the version of those who are referred.
         """
         settings, process, seeds, n = self.settings, version.process, version.policy.seeds, len(rows)
         if n > MOST_AT_ONCE:
@@ -257,7 +261,9 @@ class Ledger(Viewed):
         x, s = given.x[rows].expand(len(seeds), n, -1), given.s[rows].expand(len(seeds), n)
         wanted = process.decide(People(x, s, torch.zeros_like(s)))
         assert wanted.uniform is not None
-        uniform, propensity = wanted.uniform[0], self._combined(version, wanted.propensity.detach())
+        uniform, propensity = wanted.uniform[0], wanted.propensity.detach()
+        combined = version.policy.combined(propensity.numpy())  # raises where the version has diverged
+        propensity = propensity[0] if len(seeds) == 1 else float32(combined)
         referred = np.zeros(n, dtype=bool)
         if refer is not None:
             referred = refer.people(version.policy, x[0], s[0], propensity.double().numpy())
@@ -293,18 +299,17 @@ class Ledger(Viewed):
         }
         people = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         chain.append(connection, APPLICATIONS, people)
-        both = np.where(referred, np.nan, [accepted.numpy(), decided])
-        return np.column_stack([*both, np.full(n, version.number)])
+        made, known = np.where(referred, np.nan, [accepted.numpy(), decided])
+        return np.column_stack([made, known, columns["version"], made])
 
     def _reasons(
         self, connection: sql.Connection, decided: pd.DataFrame, most: int, wording: Mapping[str, str]
     ) -> np.ndarray:
         """`decide.reasons` of those whom a policy rejected, shape (N,); "" for the others."""
         texts = pd.Series("", index=decided[self.settings.id])
-        by_policy = decided["decision"].eq(0).fillna(False) & decided["propensity"].notna()
-        rows = chain.read(connection, APPLICATIONS, "person", texts.index[by_policy].tolist())
-        rejected = applications(connection, rows)
-        for number, rows in rejected.groupby("version"):
+        by_policy = decided["decision"].eq(0) & decided["propensity"].notna()
+        there = chain.read(connection, APPLICATIONS, "person", texts.index[by_policy].tolist())
+        for number, rows in applications(connection, there).groupby("version"):
             version = self.version(connection, int(number))
             crowded = rows["uniform"].to_numpy() < self.acceptance(version, rows)
             texts[rows["person"]] = reasons(
@@ -432,8 +437,8 @@ class Ledger(Viewed):
             before = self.version(connection, parent, whole=True)
             duty, ancestors = self._on_duty(connection), lineage(connection, parent)
         people, waiting, young = due(rows, ancestors, settings, before.config.schedule)
-        told: dict[str, Any] = {"version": None, "parent": parent, "people": len(people)}
-        told |= {"waiting": waiting, "young": young}
+        told: dict[str, Any] = {"version": None, "parent": parent, "people": len(people), "waiting": waiting}
+        told["young"] = young
         if people.empty:
             return told
         updates = [before.update(part) for _, part in people.groupby("part")]
@@ -677,19 +682,11 @@ class Ledger(Viewed):
         versions = chain.read(connection, VERSIONS)
         return known, with_descendants(versions, [row.version for row in learnt])
 
-    def _combined(self, version: Version, propensity: Tensor) -> Tensor:
-        """Acceptance probabilities (N,) of those of all seeds (E, N): of one they are as they are."""
-        if len(propensity) > 1:
-            return torch.tensor(version.policy.combined(propensity.numpy()), dtype=torch.float32)
-        if not propensity.isfinite().all():
-            raise FairAllError("the version on duty has diverged: promote an older one")
-        return propensity[0]
-
     def _doubt(self, duty: Version, rows: pd.DataFrame, before: float | None) -> str | None:
         """`guard.unexpected` of the outcomes of people, of which `before` were good in the last learning."""
-        policy, expected = duty.policy, None
         if rows.empty:
             return None
+        policy, expected = duty.policy, None
         if policy.estimates_label:
             expected = policy.combined(policy.encoded_label_probability(*duty.encoded(rows)))
         return unexpected(rows["label"].to_numpy(dtype=float), before, expected)

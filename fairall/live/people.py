@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import json
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -35,7 +34,7 @@ class Applicants(NamedTuple):
         ids: of the people.
         time: in seconds since 1970, shape (N,).
         timed: whether the table has times.
-        features: cells of the features as a row of CSV each.
+        features: cells of the features as JSON, a list each.
         x: encoded and scaled, shape (N, D), float32.
         s: sensitive attribute, shape (N,), float32.
         notes: doubts about values, a sentence each.
@@ -74,7 +73,8 @@ def applicants(
     beyond = np.abs(x) > LARGEST
     for k in np.flatnonzero(beyond.any(0)):
         refuse(people[reader.names[k]], beyond[:, k], f"is beyond {LARGEST:g}: use another unit")
-    features = [as_row(row) for row in zip(*(texts[name] for name in reader.names), strict=True)]
+    rows = zip(*(texts[name] for name in reader.names), strict=True)
+    features = [json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows]
     times = _times(people, settings, int(time.time()))
     return Applicants(ids, times, settings.time in people, features, scaler.transform(x), float32(s), notes)
 
@@ -96,16 +96,8 @@ def require_near(table: pd.DataFrame, times: np.ndarray, latest: float, settings
 
 
 def cells_of(features: Sequence[str], names: Sequence[str]) -> pd.DataFrame:
-    """Cells of rows of CSV as texts, missing where they are empty."""
-    rows = csv.reader(io.StringIO("\n".join(features), newline=""))
-    return pd.DataFrame([[cell or None for cell in row] for row in rows], columns=[*names], dtype=object)
-
-
-def as_row(cells: Sequence[object]) -> str:
-    """Cells as a row of CSV; a missing one is empty."""
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="").writerow(cells)
-    return text.getvalue()
+    """Cells of `Applicants.features` as texts, None where they are empty."""
+    return pd.DataFrame([json.loads(row) for row in features], columns=[*names], dtype=object)
 
 
 def outcomes(table: pd.DataFrame, settings: Settings, now: int) -> tuple[np.ndarray, np.ndarray]:

@@ -71,11 +71,10 @@ class Record(NamedTuple):
 def record(connection: sql.Connection) -> Record:
     """Read all rows of a ledger; raises DamagedError as `chain.verify`."""
     rows, links = chain.verify(connection)
-    removed, overrides, outcomes = (rows[table.name] for table in (REMOVED, OVERRIDES, OUTCOMES))
-    people = _applications(rows[APPLICATIONS.name], removed, overrides, outcomes)
+    people = _applications(*(rows[table] for table in (APPLICATIONS, REMOVED, OVERRIDES, OUTCOMES)))
     people = people[~people[WITHDRAWN]]
     tables = OUTCOMES, OVERRIDES, REMOVED, VERSIONS, LEARNT, DUTY
-    frames = {table.name: frame(table, rows[table.name]) for table in tables}
+    frames = {table.name: frame(table, rows[table]) for table in tables}
     for name in ("outcomes", "overrides"):
         frames[name] = frames[name][frames[name]["application"].isin(people.index)]
     return Record(people, **frames, clock=latest_times(connection)[1], links=links)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -20,16 +20,16 @@ from fairall.models.known import Known, hashes
 from fairall.models.memory import Memory
 from fairall.online.process import Process
 
-STRUCTURE = "structure"  # key of the metadata
+STRUCTURE = "structure"  # name of a tensor
 BASE = "x", "s", "propensity", "accepted", "label"  # columns of a memory that are known of everybody
 SEEDS = 10_000  # more than there are
 S = torch.arange(-1.0, 100.0)  # values of s, and more
 
 
 def packed(state: Any) -> bytes:
-    """Nested dicts, lists and tuples of tensors and plain values as a safetensors file.
+    """Nested dicts and lists of tensors and plain values as a safetensors file; tuples become lists.
 
-    Tensors are numbered; the containers, with these numbers, are JSON in its metadata.
+    Tensors are numbered; the containers, with these numbers, are JSON in a tensor of bytes.
     """
     tensors: dict[str, Tensor] = {}
 
@@ -39,12 +39,10 @@ def packed(state: Any) -> bytes:
             return {"tensor": len(tensors) - 1}
         if isinstance(node, dict):
             return {"dict": [[key, plain(value)] for key, value in node.items()]}
-        if isinstance(node, list | tuple):
-            return {type(node).__name__: [plain(value) for value in node]}
-        return node
+        return [*map(plain, node)] if isinstance(node, list | tuple) else node
 
-    structure = json.dumps(plain(state))
-    return serialised(tensors, {STRUCTURE: structure})
+    structure = json.dumps(plain(state)).encode()
+    return serialised(tensors | {STRUCTURE: torch.frombuffer(bytearray(structure), dtype=torch.uint8)})
 
 
 def unpacked(content: bytes) -> Any:
@@ -55,20 +53,11 @@ def unpacked(content: bytes) -> Any:
     """
     try:
         tensors = deserialised(content)
-        size = int.from_bytes(content[:8], "little")
-        structure = json.loads(content[8 : 8 + size])["__metadata__"][STRUCTURE]
-        kinds: dict[str, Callable[[Any], Any]] = {
-            "dict": dict,
-            "list": list,
-            "tuple": tuple,
-            "tensor": lambda number: tensors[str(number)],
-        }
 
         def container(node: dict[str, Any]) -> Any:
-            ((kind, content),) = node.items()
-            return kinds[kind](content)
+            return dict(node["dict"]) if "dict" in node else tensors[str(node["tensor"])]
 
-        return json.loads(structure, object_hook=container)
+        return json.loads(tensors[STRUCTURE].numpy().tobytes(), object_hook=container)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise FairAllError("the state of a version cannot be read: the ledger is damaged") from error
 

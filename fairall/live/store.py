@@ -69,7 +69,7 @@ BATCHES = _rows(
     Column("state", LargeBinary),
     Column("salt", LargeBinary),
 )
-# `features` are cells as a row of CSV. `accepted` is the decision of the policy, which takes none on people
+# `features` are cells as JSON. `accepted` is the decision of the policy, which takes none on people
 # who are referred to a person: theirs, and `propensity`, are NULL. Nothing is learnt from `held`.
 APPLICATIONS = _rows(
     "applications",

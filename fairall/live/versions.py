@@ -244,7 +244,7 @@ def outcome_words(config: Config) -> dict[str, str]:
     found = {name: str(node[name]) for name in ("label", "positive")}
     with suppress(FairAllError):  # the table of a finished run may be gone
         cells = OwnTable(checked_node({"dataset": node}, "dataset")).cells.frame
-        words = [*map(str, cells[node["label"]].dropna().unique())]
+        words = map(str, cells[node["label"]].dropna().unique())
         others = [word for word in words if spelling(word) != spelling(found["positive"])]
         found |= {"negative": others[0]} if len(others) == 1 else {}
     return found
