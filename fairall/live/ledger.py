@@ -336,7 +336,7 @@ class Ledger(Viewed):
         """
         settings = self.settings
         ids = tables.ids_of(people, settings)
-        column, timed = people[settings.id], settings.time in people
+        column = people[settings.id]
         there = chain.read(connection, APPLICATIONS, "person", ids)
         found, new, known = np.full((len(ids), 4), np.nan), np.ones(len(ids), dtype=bool), None
         if there:
@@ -346,17 +346,17 @@ class Ledger(Viewed):
         if known is not None:
             new, (x, s) = known["id"].isna().to_numpy(), version.encoded(known)
             other = ((x != given.x).any(1) | (s != given.s)).numpy()
-            late = (known["time"] != given.time) & timed
+            late = (known["time"] != given.time) & given.timed
             for wrong, how in ((other, "with other features"), (late, "at another time")):
                 refuse(column, wrong & ~new, f"has been decided on {how}; an id stands for one application")
             stands = known["accepted"].where(known["undecided"].eq(False))
             propensity = known["propensity"].where(known["override"].isna())
             found = np.column_stack([stands, propensity, known["version"], known["decision"]]).astype(float)
-        if new.any() and batch.timed not in (None, timed):
+        if new.any() and batch.timed not in (None, given.timed):
             why = "this table is unlike those before; either all tables of a ledger have times or none"
             raise FairAllError(f"column {settings.time!r}: {why}")
         last, now = latest_times(connection)
-        if timed:
+        if given.timed:
             early = new & (given.time < last - tables.LATE)
             why = f"is before the last application, of {tables.told(last)}: times may not run backwards"
             how = "fairall live withdraw leaves that one out if it is wrong"
@@ -631,9 +631,9 @@ class Ledger(Viewed):
                 chain.erase(connection, table, chain.read(connection, table, name, [known["id"]]))
             for row in chain.read(connection, VERSIONS) if learnt else ():
                 old = chain.last(connection, STATES, "version", row.id)
-                state = unpacked(old.state)
-                if blanked(state, x):
-                    chain.append(connection, STATES, [{"version": row.id, "state": packed(state)}])
+                state = packed(blanked(unpacked(old.state), x))
+                if state != old.state:
+                    chain.append(connection, STATES, [{"version": row.id, "state": state}])
                     chain.erase(connection, STATES, [old])
         self._deciding = None
         return learnt
@@ -704,7 +704,7 @@ class Ledger(Viewed):
             raise FairAllError(f"learning has diverged, and no version was made: {error}") from error
         both = pd.DataFrame({"before": before, "after": probability}).groupby(rows["s"].to_numpy()).mean()
         name = after.policy.reader.group_name
-        groups = {name(float(s)): [float(b), float(a)] for s, b, a in both.itertuples()}
+        groups = {name(float(s)): shares for s, shares in both.T.to_dict("list").items()}
         return {"changed": float(np.abs(probability - before).mean()), "acceptance": groups}
 
 

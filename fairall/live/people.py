@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -157,13 +156,12 @@ def ids_of(table: pd.DataFrame, settings: Settings) -> list[str]:
         raise FairAllError(f"the table lacks the column {settings.id!r} of ids (live.id=COLUMN at the start)")
     column = table[settings.id]
     texts = identifiers(column).tolist()
-    times = Counter(texts)
     refuse(column, [text is None for text in texts], "is no id")
     fraction = [isinstance(cell, float) and cell % 1 != 0 for cell in column]
     refuse(column, fraction, "has a fraction, and is no id: write ids as whole numbers or as text")
     long = [len(text) > LONGEST for text in texts]
     refuse(column, long, f"is no id: at most {LONGEST} characters are possible")
-    several = [times[text] > 1 for text in texts]
+    several = pd.Series(texts).duplicated(keep=False)
     refuse(column, several, "is in several rows; an id stands for one application")
     return texts
 

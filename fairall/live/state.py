@@ -116,29 +116,23 @@ def _columns(state: Any, memories: Mapping[str, Memory]) -> Iterator[tuple[dict[
             yield _parts(state)[name]["columns"], column, values
 
 
-def blanked(state: Any, x: Tensor) -> bool:
-    """Overwrite people with features x (D,) in the memories of a state by rejected ones of propensity 0.
+def blanked(state: Any, x: Tensor) -> Any:
+    """A state with rejected ones of propensity 0 in place of people with features x (D,) in its memories.
 
-    Entries of `Known` by a hash of these features, with any s, are removed.
-
-    Returns:
-        Whether there were any.
+    Entries of `Known` by a hash of these features, with any s, are removed. The state itself is changed.
     """
-    found = False
     for part in _parts(state).values():
         if part.keys() == {*Memory.kept}:
             columns = {name: values for name, values in part["columns"].items() if values is not None}
             if "x" in columns:
                 same = (columns["x"] == x).all(-1)
-                found |= bool(same.any())
                 for values in columns.values():
                     values[same] = 0
         if part.keys() == {*Known.kept}:
             beyond = part["hashes"].unsqueeze(-1) - hashes(x.expand(len(S), -1), S)
             others = ((beyond < 0) | (beyond >= SEEDS)).all(-1)  # the number of the seed is added to a hash
-            found |= not bool(others.all())
             part |= {name: part[name][others] for name in Known.kept}
-    return found
+    return state
 
 
 def _parts(state: Any) -> dict[str, Any]:

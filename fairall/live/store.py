@@ -230,7 +230,9 @@ class Store:
                     connection.execute(sql.text(f"SET LOCAL lock_timeout = '{WAIT}s'"))
                     connection.execute(sql.select(sql.func.pg_advisory_xact_lock(LOCK)))
                 if own:
-                    _require_last_rows(connection)
+                    entries, *rows = newest(connection, CHAIN, *CHAINED)
+                    if entries != sum(rows):
+                        raise DamagedError("last rows are missing, or not of fairall")
                 yield connection
         except OperationalError as error:
             reason = f"cannot be read or written ({_reason(error)})"
@@ -251,13 +253,6 @@ def newest(connection: sql.Connection, *tables: sql.Table) -> tuple[int, ...]:
 def _newest(tables: Sequence[sql.Table]) -> sql.Select[Any]:
     last = (sql.func.coalesce(sql.func.max(table.c.id), 0) for table in tables)
     return sql.select(*(sql.select(one).scalar_subquery() for one in last))
-
-
-def _require_last_rows(connection: sql.Connection) -> None:
-    """Raise DamagedError where last rows are missing, or are not in the chain."""
-    entries, *rows = newest(connection, CHAIN, *CHAINED)
-    if entries != sum(rows):
-        raise DamagedError("last rows are missing, or not of fairall")
 
 
 def _triggers(dialect: str) -> Iterator[str]:
