@@ -49,8 +49,8 @@ def read(
         connection: in a transaction.
         table: of the ledger.
         name: of a column.
-        values: of this column in the rows, which come in the order of these, of each by their ids; None: all
-            rows.
+        values: of this column in the rows, of which those of a value come by their ids; None: all rows, by
+            their ids.
 
     Raises:
         DamagedError: where a row is not as it was written, or is missing among all.
@@ -61,8 +61,7 @@ def read(
         rows += _checked(connection, table, name, wanted[start : start + AT_ONCE])
     if values is None and len(rows) != len(wanted):
         raise DamagedError(f"the table {table.name} lacks a row")
-    order = {value: k for k, value in enumerate(wanted)}
-    return sorted(rows, key=lambda row: order[getattr(row, name)])
+    return rows
 
 
 def last(connection: sql.Connection, table: sql.Table, name: str | None = None, value: Any = None) -> Any:

@@ -119,8 +119,8 @@ def outcomes(table: pd.DataFrame, settings: Settings, now: int) -> tuple[np.ndar
             raise FairAllError(f"the table has a column {shown(str(name))!r}; {needed}")
     if settings.label not in table:
         raise FairAllError(f"the table lacks the column {settings.label!r}; {needed}")
-    words: dict[float | str, int] = {0.0: 0, 1.0: 1, spelling(settings.negative): 0}
-    words[spelling(settings.positive)] = 1
+    own = {spelling(settings.negative): 0, spelling(settings.positive): 1}
+    words = {0.0: 0, 1.0: 1} | own
     codes, texts = words_of(table[settings.label])
     label = taken([words.get(spelling(text), -1) for text in texts], codes, -1)
     why = f"is no outcome; it must be {settings.positive} or {settings.negative}, or 1 or 0"

@@ -95,21 +95,7 @@ def replayed(process: Process, first: Any, updates: Sequence[Decided]) -> dict[s
     return found
 
 
-def leave_out(state: Any, memories: Mapping[str, Memory]) -> None:
-    """Put None in place of the columns of memories in a state that are those of `replayed`."""
-    for own, column, values in _columns(state, memories):
-        if torch.equal(own[column], values):
-            own[column] = None
-
-
-def fill_in(state: Any, memories: Mapping[str, Memory]) -> None:
-    """Inverse of `leave_out`."""
-    for own, column, values in _columns(state, memories):
-        if own[column] is None:
-            own[column] = values
-
-
-def _columns(state: Any, memories: Mapping[str, Memory]) -> Iterator[tuple[dict[str, Any], str, Tensor]]:
+def remembered(state: Any, memories: Mapping[str, Memory]) -> Iterator[tuple[dict[str, Any], str, Tensor]]:
     """Columns of memories in a state, the name of each, and its values in `memories`."""
     for name, memory in memories.items():
         for column, values in memory.state_dict()["columns"].items():
