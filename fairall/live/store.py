@@ -107,8 +107,8 @@ OUTCOMES = _rows(
 # which of its updates.
 LEARNT = _rows(
     "learnt",
-    Column("application", ForeignKey("applications.id"), index=True),
-    Column("version", ForeignKey("versions.id"), index=True),
+    Column("application", ForeignKey("applications.id")),
+    Column("version", ForeignKey("versions.id")),
     Column("outcome", ForeignKey("outcomes.id")),
     Column("override", ForeignKey("overrides.id")),
     Column("part", Integer),
