@@ -49,8 +49,8 @@ def read(
         connection: in a transaction.
         table: of the ledger.
         name: of a column.
-        values: of this column in the rows, which come in the order of these, of each by their ids; None: all
-            rows.
+        values: of this column in the rows, of which those of a value come by their ids; None: all rows, by
+            their ids.
 
     Raises:
         DamagedError: where a row is not as it was written, or is missing among all.
@@ -61,8 +61,7 @@ def read(
         rows += _checked(connection, table, name, wanted[start : start + AT_ONCE])
     if values is None and len(rows) != len(wanted):
         raise DamagedError(f"the table {table.name} lacks a row")
-    order = {value: k for k, value in enumerate(wanted)}
-    return sorted(rows, key=lambda row: order[getattr(row, name)])
+    return rows
 
 
 def last(connection: sql.Connection, table: sql.Table, name: str | None = None, value: Any = None) -> Any:
@@ -104,17 +103,17 @@ def _checked(
     return rows
 
 
-def verify(connection: sql.Connection) -> tuple[dict[str, list[sql.Row[Any]]], list[str]]:
+def verify(connection: sql.Connection) -> tuple[dict[sql.Table, list[sql.Row[Any]]], list[str]]:
     """Check all rows of a ledger.
 
     Returns:
-        The rows of each table but `STATES` by its name, as of `read`; and the entries of the chain, as
+        The rows of each table but `STATES`, as of `read`; and the entries of the chain, as
         hexadecimal digits, of which the last one is the head.
 
     Raises:
         DamagedError: naming the first row that is not as it was written, or the table that lacks one.
     """
-    rows = {table.name: read(connection, table) for table in CHAINED if table is not STATES}
+    rows = {table: read(connection, table) for table in CHAINED if table is not STATES}
     entries = [row.entry for of in rows.values() for row in of]
     for number in range(newest(connection, STATES)[0]):  # one at a time, as they are large
         entries.append(last(connection, STATES, "id", number + 1).entry)

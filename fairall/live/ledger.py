@@ -16,11 +16,10 @@ import numpy as np
 import pandas as pd
 import sqlalchemy as sql
 import torch
-from torch import Tensor
 
 import fairall
 from fairall.config.checks import require, whole_number
-from fairall.data.people import People
+from fairall.data.people import People, float32
 from fairall.decide.reasons import BY_GROUP, LAWFUL, LEAST, elsewhere, reasons
 from fairall.decide.refer import Refer
 from fairall.display.viewed import Viewed
@@ -224,12 +223,17 @@ class Ledger(Viewed):
             new = np.isnan(found[:, 2])
             if new.any():
                 rows = np.flatnonzero(new)
-                own = self._decide(connection, version, batch, given, rows, capacity, refer)
-                found[new] = own[:, [0, 1, 2, 0]]
-            decision = pd.array(found[:, 0], dtype="Int64")
-            numbers = {"decision": decision, "propensity": found[:, 1], "version": found[:, 2].astype(int)}
-            numbers |= {"new": new, "referred": np.isnan(found[:, 3])}
-            decided = pd.DataFrame({settings.id: given.ids} | numbers, index=people.index[left.index])
+                found[new] = self._decide(connection, version, batch, given, rows, capacity, refer)
+            stands, propensity, numbers, by_policy = found.T
+            columns = {
+                settings.id: given.ids,
+                "decision": pd.array(stands, dtype="Int64"),
+                "propensity": propensity,
+                "version": numbers.astype(int),
+                "new": new,
+                "referred": np.isnan(by_policy),
+            }
+            decided = pd.DataFrame(columns, index=people.index[left.index])
             if most_reasons is not None:
                 decided["reasons"], more = self._reasons(connection, decided, most_reasons, wording)
                 given.notes.extend(more)
@@ -249,7 +253,7 @@ class Ledger(Viewed):
         """Decide on the people at `rows` (N,), and insert them as a batch after the last one, `batch`.
 
         Returns:
-            Decision, propensity and version, shape (N, 3); the first two are NaN of those who are referred.
+            As of `_applicants`, shape (N, 4); NaN but for the version of those who are referred.
         """
         settings, process, seeds, n = self.settings, version.process, version.policy.seeds, len(rows)
         if n > MOST_AT_ONCE:
@@ -258,7 +262,9 @@ class Ledger(Viewed):
         x, s = given.x[rows].expand(len(seeds), n, -1), given.s[rows].expand(len(seeds), n)
         wanted = process.decide(People(x, s, torch.zeros_like(s)))
         assert wanted.uniform is not None
-        uniform, propensity = wanted.uniform[0], self._combined(version, wanted.propensity.detach())
+        uniform, propensity = wanted.uniform[0], wanted.propensity.detach()
+        combined = version.policy.combined(propensity.numpy())  # raises where the version has diverged
+        propensity = propensity[0] if len(seeds) == 1 else float32(combined)
         referred = np.zeros(n, dtype=bool)
         if refer is not None:
             referred = refer.people(version.policy, x[0], s[0], propensity.double().numpy())
@@ -294,26 +300,24 @@ class Ledger(Viewed):
         }
         people = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         chain.append(connection, APPLICATIONS, people)
-        both = np.where(referred, np.nan, [accepted.numpy(), decided])
-        return np.column_stack([*both, np.full(n, version.number)])
+        made, known = np.where(referred, np.nan, [accepted.numpy(), decided])
+        return np.column_stack([made, known, columns["version"], made])
 
     def _reasons(
         self, connection: sql.Connection, decided: pd.DataFrame, most: int, wording: Mapping[str, str]
     ) -> tuple[np.ndarray, list[str]]:
         """`decide.reasons` of those whom a policy rejected, shape (N,), "" for the others; and notes."""
         texts = pd.Series("", index=decided[self.settings.id])
-        by_policy = decided["decision"].eq(0).fillna(False) & decided["propensity"].notna()
-        rows = chain.read(connection, APPLICATIONS, "person", texts.index[by_policy].tolist())
-        rejected = applications(connection, rows)
-        more = 0
-        for number, rows in rejected.groupby("version"):
+        by_policy = decided["decision"].eq(0) & decided["propensity"].notna()
+        there, more = chain.read(connection, APPLICATIONS, "person", texts.index[by_policy].tolist()), 0
+        for number, rows in applications(connection, there).groupby("version"):
             version, explore = self.version(connection, int(number)), self.settings.explore
             accepted, people = self.acceptance(version, rows), version.encoded(rows)
             crowded = rows["uniform"].to_numpy() < accepted
             texts[rows["person"]] = reasons(version.policy, *people, crowded, most, wording, "mean")
             most_in_any = elsewhere(version.policy, *people, "mean")
             more += int((most_in_any + (1.0 - most_in_any) * explore > accepted + LEAST).sum())
-        notes = [BY_GROUP.format(more, len(rejected), "likelier to be "), LAWFUL] if more else []
+        notes = [BY_GROUP.format(more, len(there), "likelier to be "), LAWFUL] if more else []
         return texts.to_numpy(), notes
 
     def _applicants(
@@ -335,7 +339,7 @@ class Ledger(Viewed):
         """
         settings = self.settings
         ids = tables.ids_of(people, settings)
-        column, timed = people[settings.id], settings.time in people
+        column = people[settings.id]
         there = chain.read(connection, APPLICATIONS, "person", ids)
         found, new, known = np.full((len(ids), 4), np.nan), np.ones(len(ids), dtype=bool), None
         if there:
@@ -345,17 +349,17 @@ class Ledger(Viewed):
         if known is not None:
             new, (x, s) = known["id"].isna().to_numpy(), version.encoded(known)
             other = ((x != given.x).any(1) | (s != given.s)).numpy()
-            late = (known["time"] != given.time) & timed
+            late = (known["time"] != given.time) & given.timed
             for wrong, how in ((other, "with other features"), (late, "at another time")):
                 refuse(column, wrong & ~new, f"has been decided on {how}; an id stands for one application")
             stands = known["accepted"].where(known["undecided"].eq(False))
             propensity = known["propensity"].where(known["override"].isna())
             found = np.column_stack([stands, propensity, known["version"], known["decision"]]).astype(float)
-        if new.any() and batch.timed not in (None, timed):
+        if new.any() and batch.timed not in (None, given.timed):
             why = "this table is unlike those before; either all tables of a ledger have times or none"
             raise FairAllError(f"column {settings.time!r}: {why}")
         last, now = latest_times(connection)
-        if timed:
+        if given.timed:
             early = new & (given.time < last - tables.LATE)
             why = f"is before the last application, of {tables.told(last)}: times may not run backwards"
             how = "fairall live withdraw leaves that one out if it is wrong"
@@ -633,9 +637,10 @@ class Ledger(Viewed):
                 chain.erase(connection, table, chain.read(connection, table, name, [known["id"]]))
             for row in chain.read(connection, VERSIONS) if learnt else ():
                 old = chain.last(connection, STATES, "version", row.id)
-                state = unpacked(old.state)
-                if blanked(state, x, self.version(connection, row.id, whole=True).memories):
-                    chain.append(connection, STATES, [{"version": row.id, "state": packed(state)}])
+                memories = self.version(connection, row.id, whole=True).memories
+                state = packed(blanked(unpacked(old.state), x, memories))
+                if state != old.state:
+                    chain.append(connection, STATES, [{"version": row.id, "state": state}])
                     chain.erase(connection, STATES, [old])
         self._deciding = None
         return learnt
@@ -685,19 +690,11 @@ class Ledger(Viewed):
         versions = chain.read(connection, VERSIONS)
         return known, with_descendants(versions, [row.version for row in learnt])
 
-    def _combined(self, version: Version, propensity: Tensor) -> Tensor:
-        """Acceptance probabilities (N,) of those of all seeds (E, N): of one they are as they are."""
-        if len(propensity) > 1:
-            return torch.tensor(version.policy.combined(propensity.numpy()), dtype=torch.float32)
-        if not propensity.isfinite().all():
-            raise FairAllError("the version on duty has diverged: promote an older one")
-        return propensity[0]
-
     def _doubt(self, duty: Version, rows: pd.DataFrame, before: float | None) -> str | None:
         """`guard.unexpected` of the outcomes of people, of which `before` were good in the last learning."""
-        policy, expected = duty.policy, None
         if rows.empty:
             return None
+        policy, expected = duty.policy, None
         if policy.estimates_label:
             expected = policy.combined(policy.encoded_label_probability(*duty.encoded(rows)))
         return unexpected(rows["label"].to_numpy(dtype=float), before, expected)
@@ -715,7 +712,7 @@ class Ledger(Viewed):
             raise FairAllError(f"learning has diverged, and no version was made: {error}") from error
         both = pd.DataFrame({"before": before, "after": probability}).groupby(rows["s"].to_numpy()).mean()
         name = after.policy.reader.group_name
-        groups = {name(float(s)): [float(b), float(a)] for s, b, a in both.itertuples()}
+        groups = {name(float(s)): shares for s, shares in both.T.to_dict("list").items()}
         return {"changed": float(np.abs(probability - before).mean()), "acceptance": groups}
 
 

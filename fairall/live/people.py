@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import json
 import re
 import time
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -37,7 +35,7 @@ class Applicants(NamedTuple):
         ids: of the people.
         time: in seconds since 1970, shape (N,).
         timed: whether the table has times.
-        features: cells of the features as a row of CSV each.
+        features: cells of the features as JSON, a list each.
         x: encoded and scaled, shape (N, D), float32.
         s: sensitive attribute, shape (N,), float32.
         notes: doubts about values, a sentence each.
@@ -76,7 +74,8 @@ def applicants(
     beyond = np.abs(x) > LARGEST
     for k in np.flatnonzero(beyond.any(0)):
         refuse(people[reader.names[k]], beyond[:, k], f"is beyond {LARGEST:g}: use another unit")
-    features = [as_row(row) for row in zip(*(texts[name] for name in reader.names), strict=True)]
+    rows = zip(*(texts[name] for name in reader.names), strict=True)
+    features = [json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows]
     times = _times(people, settings, int(time.time()))
     return Applicants(ids, times, settings.time in people, features, scaler.transform(x), float32(s), notes)
 
@@ -98,16 +97,8 @@ def require_near(table: pd.DataFrame, times: np.ndarray, latest: float, settings
 
 
 def cells_of(features: Sequence[str], names: Sequence[str]) -> pd.DataFrame:
-    """Cells of rows of CSV as texts, missing where they are empty."""
-    rows = csv.reader(io.StringIO("\n".join(features), newline=""))
-    return pd.DataFrame([[cell or None for cell in row] for row in rows], columns=[*names], dtype=object)
-
-
-def as_row(cells: Sequence[object]) -> str:
-    """Cells as a row of CSV; a missing one is empty."""
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="").writerow(cells)
-    return text.getvalue()
+    """Cells of `Applicants.features` as texts, None where they are empty."""
+    return pd.DataFrame([json.loads(row) for row in features], columns=[*names], dtype=object)
 
 
 def outcomes(table: pd.DataFrame, settings: Settings, now: int) -> tuple[np.ndarray, np.ndarray]:
@@ -130,8 +121,8 @@ def outcomes(table: pd.DataFrame, settings: Settings, now: int) -> tuple[np.ndar
             raise FairAllError(f"the table has a column {shown(str(name))!r}; {needed}")
     if settings.label not in table:
         raise FairAllError(f"the table lacks the column {settings.label!r}; {needed}")
-    words: dict[float | str, int] = {0.0: 0, 1.0: 1, spelling(settings.negative): 0}
-    words[spelling(settings.positive)] = 1
+    own = {spelling(settings.negative): 0, spelling(settings.positive): 1}
+    words = {0.0: 0, 1.0: 1} | own
     codes, texts = words_of(table[settings.label])
     label = taken([words.get(spelling(text), -1) for text in texts], codes, -1)
     why = f"is no outcome; it must be {settings.positive} or {settings.negative}, or 1 or 0"
@@ -175,7 +166,6 @@ def ids_of(table: pd.DataFrame, settings: Settings) -> list[str]:
         raise FairAllError(f"the table lacks the column {settings.id!r} of ids (live.id=COLUMN at the start)")
     column = table[settings.id]
     texts = identifiers(column).tolist()
-    times = Counter(texts)
     refuse(column, [text is None for text in texts], "is no id")
     fraction = [isinstance(cell, float) and cell % 1 != 0 for cell in column]
     refuse(column, fraction, "has a fraction, and is no id: write ids as whole numbers or as text")
@@ -183,7 +173,7 @@ def ids_of(table: pd.DataFrame, settings: Settings) -> list[str]:
     refuse(column, long, f"is no id: at most {LONGEST} characters are possible")
     unseen = [UNSEEN.search(text) is not None for text in texts]
     refuse(column, unseen, "is no id: it has control characters")
-    several = [times[text] > 1 for text in texts]
+    several = pd.Series(texts).duplicated(keep=False)
     refuse(column, several, "is in several rows; an id stands for one application")
     return texts
 

@@ -23,20 +23,20 @@ from fairall.live.store import (
 )
 
 FORGOTTEN, WITHDRAWN = "forgotten", "withdrawn"
-# The latest time of an application that counts, and of an outcome that does.
+# The latest time of an application that counts, and of an outcome that does; 0 without any.
 LATEST = sql.text(
     """
-    SELECT (
+    SELECT coalesce((
         SELECT time FROM applications WHERE NOT EXISTS (
             SELECT * FROM removed WHERE application = applications.id AND how = 'withdrawn'
         ) ORDER BY time DESC LIMIT 1
-    ), (
+    ), 0), coalesce((
         SELECT time FROM outcomes AS o WHERE NOT EXISTS (
             SELECT * FROM removed WHERE application = o.application AND how = 'withdrawn'
         ) AND NOT EXISTS (
             SELECT * FROM outcomes WHERE application = o.application AND id > o.id
         ) ORDER BY time DESC LIMIT 1
-    )
+    ), 0)
     """
 )
 
@@ -71,11 +71,10 @@ class Record(NamedTuple):
 def record(connection: sql.Connection) -> Record:
     """Read all rows of a ledger; raises DamagedError as `chain.verify`."""
     rows, links = chain.verify(connection)
-    removed, overrides, outcomes = (rows[table.name] for table in (REMOVED, OVERRIDES, OUTCOMES))
-    people = _applications(rows[APPLICATIONS.name], removed, overrides, outcomes)
+    people = _applications(*(rows[table] for table in (APPLICATIONS, REMOVED, OVERRIDES, OUTCOMES)))
     people = people[~people[WITHDRAWN]]
     tables = OUTCOMES, OVERRIDES, REMOVED, VERSIONS, LEARNT, DUTY
-    frames = {table.name: frame(table, rows[table.name]) for table in tables}
+    frames = {table.name: frame(table, rows[table]) for table in tables}
     for name in ("outcomes", "overrides"):
         frames[name] = frames[name][frames[name]["application"].isin(people.index)]
     return Record(people, **frames, clock=latest_times(connection)[1], links=links)
@@ -156,7 +155,7 @@ def latest_times(connection: sql.Connection) -> tuple[int, int]:
     count.
     """
     application, outcome = connection.execute(LATEST).one()
-    return application or 0, max(application or 0, outcome or 0)
+    return application, max(application, outcome)
 
 
 def lineage(connection: sql.Connection, number: int) -> list[int]:

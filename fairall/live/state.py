@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -20,16 +20,16 @@ from fairall.models.known import Known, hashes
 from fairall.models.memory import Memory
 from fairall.online.process import Process
 
-STRUCTURE = "structure"  # key of the metadata
+STRUCTURE = "structure"  # name of a tensor
 BASE = "x", "s", "propensity", "accepted", "label"  # columns of a memory that are known of everybody
 SEEDS = 10_000  # more than there are
 S = torch.arange(-1.0, 100.0)  # values of s, and more
 
 
 def packed(state: Any) -> bytes:
-    """Nested dicts, lists and tuples of tensors and plain values as a safetensors file.
+    """Nested dicts and lists of tensors and plain values as a safetensors file; tuples become lists.
 
-    Tensors are numbered; the containers, with these numbers, are JSON in its metadata.
+    Tensors are numbered; the containers, with these numbers, are JSON in a tensor of bytes.
     """
     tensors: dict[str, Tensor] = {}
 
@@ -39,12 +39,10 @@ def packed(state: Any) -> bytes:
             return {"tensor": len(tensors) - 1}
         if isinstance(node, dict):
             return {"dict": [[key, plain(value)] for key, value in node.items()]}
-        if isinstance(node, list | tuple):
-            return {type(node).__name__: [plain(value) for value in node]}
-        return node
+        return [*map(plain, node)] if isinstance(node, list | tuple) else node
 
-    structure = json.dumps(plain(state))
-    return serialised(tensors, {STRUCTURE: structure})
+    structure = json.dumps(plain(state)).encode()
+    return serialised(tensors | {STRUCTURE: torch.frombuffer(bytearray(structure), dtype=torch.uint8)})
 
 
 def unpacked(content: bytes) -> Any:
@@ -55,20 +53,11 @@ def unpacked(content: bytes) -> Any:
     """
     try:
         tensors = deserialised(content)
-        size = int.from_bytes(content[:8], "little")
-        structure = json.loads(content[8 : 8 + size])["__metadata__"][STRUCTURE]
-        kinds: dict[str, Callable[[Any], Any]] = {
-            "dict": dict,
-            "list": list,
-            "tuple": tuple,
-            "tensor": lambda number: tensors[str(number)],
-        }
 
         def container(node: dict[str, Any]) -> Any:
-            ((kind, content),) = node.items()
-            return kinds[kind](content)
+            return dict(node["dict"]) if "dict" in node else tensors[str(node["tensor"])]
 
-        return json.loads(structure, object_hook=container)
+        return json.loads(tensors[STRUCTURE].numpy().tobytes(), object_hook=container)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise FairAllError("the state of a version cannot be read: the ledger is damaged") from error
 
@@ -106,57 +95,38 @@ def replayed(process: Process, first: Any, updates: Sequence[Decided]) -> dict[s
     return found
 
 
-def leave_out(state: Any, memories: Mapping[str, Memory]) -> None:
-    """Put None in place of the columns of memories in a state that are those of `replayed`."""
-    for own, column, values in _columns(state, memories):
-        if torch.equal(own[column], values):
-            own[column] = None
-
-
-def fill_in(state: Any, memories: Mapping[str, Memory]) -> None:
-    """Inverse of `leave_out`."""
-    for own, column, values in _columns(state, memories):
-        if own[column] is None:
-            own[column] = values
-
-
-def _columns(state: Any, memories: Mapping[str, Memory]) -> Iterator[tuple[dict[str, Any], str, Tensor]]:
+def remembered(state: Any, memories: Mapping[str, Memory]) -> Iterator[tuple[dict[str, Any], str, Tensor]]:
     """Columns of memories in a state, the name of each, and its values in `memories`."""
     for name, memory in memories.items():
         for column, values in memory.state_dict()["columns"].items():
             yield _parts(state)[name]["columns"], column, values
 
 
-def blanked(state: Any, x: Tensor, memories: Mapping[str, Memory]) -> bool:
-    """Overwrite people with features x (D,) in the memories of a state by rejected ones of propensity 0.
+def blanked(state: Any, x: Tensor, memories: Mapping[str, Memory]) -> Any:
+    """A state with rejected ones of propensity 0 in place of people with features x (D,) in its memories.
 
-    So is what the state has besides of those who are such in `memories`, as of `replayed`. Entries of `Known`
-    by a hash of these features, with any s, are removed.
-
-    Returns:
-        Whether there were any.
+    So is what it has besides of those who are such in `memories`, as of `replayed`. Entries of `Known` by a
+    hash of these features, with any s, are removed. The state itself is changed.
     """
-    found = False
     for name, memory in memories.items():
-        replayed, own = memory.state_dict()["columns"], _parts(state)[name]["columns"]
-        nobody = (replayed["x"] == 0).all(-1) & (replayed["propensity"] == 0)
-        for values in own.values():
-            if own["x"] is None and values is not None and values[nobody].any():
-                values[nobody], found = 0, True
+        there, own = memory.state_dict()["columns"], _parts(state)[name]["columns"]
+        if own["x"] is None:
+            nobody = (there["x"] == 0).all(-1) & (there["propensity"] == 0)
+            for values in own.values():
+                if values is not None:
+                    values[nobody] = 0
     for part in _parts(state).values():
         if part.keys() == {*Memory.kept}:
             columns = {name: values for name, values in part["columns"].items() if values is not None}
             if "x" in columns:
                 same = (columns["x"] == x).all(-1)
-                found |= bool(same.any())
                 for values in columns.values():
                     values[same] = 0
         if part.keys() == {*Known.kept}:
             beyond = part["hashes"].unsqueeze(-1) - hashes(x.expand(len(S), -1), S)
             others = ((beyond < 0) | (beyond >= SEEDS)).all(-1)  # the number of the seed is added to a hash
-            found |= not bool(others.all())
             part |= {name: part[name][others] for name in Known.kept}
-    return found
+    return state
 
 
 def _parts(state: Any) -> dict[str, Any]:

@@ -69,7 +69,7 @@ BATCHES = _rows(
     Column("state", LargeBinary),
     Column("salt", LargeBinary),
 )
-# `features` are cells as a row of CSV. `accepted` is the decision of the policy, which takes none on people
+# `features` are cells as JSON. `accepted` is the decision of the policy, which takes none on people
 # who are referred to a person: theirs, and `propensity`, are NULL. Nothing is learnt from `held`.
 APPLICATIONS = _rows(
     "applications",
@@ -107,8 +107,8 @@ OUTCOMES = _rows(
 # which of its updates.
 LEARNT = _rows(
     "learnt",
-    Column("application", ForeignKey("applications.id"), index=True),
-    Column("version", ForeignKey("versions.id"), index=True),
+    Column("application", ForeignKey("applications.id")),
+    Column("version", ForeignKey("versions.id")),
     Column("outcome", ForeignKey("outcomes.id")),
     Column("override", ForeignKey("overrides.id")),
     Column("part", Integer),
@@ -230,7 +230,9 @@ class Store:
                     connection.execute(sql.text(f"SET LOCAL lock_timeout = '{WAIT}s'"))
                     connection.execute(sql.select(sql.func.pg_advisory_xact_lock(LOCK)))
                 if own:
-                    _require_last_rows(connection)
+                    entries, *rows = newest(connection, CHAIN, *CHAINED)
+                    if entries != sum(rows):
+                        raise DamagedError("last rows are missing, or not of fairall")
                 yield connection
         except OperationalError as error:
             reason = f"cannot be read or written ({_reason(error)})"
@@ -251,13 +253,6 @@ def newest(connection: sql.Connection, *tables: sql.Table) -> tuple[int, ...]:
 def _newest(tables: Sequence[sql.Table]) -> sql.Select[Any]:
     last = (sql.func.coalesce(sql.func.max(table.c.id), 0) for table in tables)
     return sql.select(*(sql.select(one).scalar_subquery() for one in last))
-
-
-def _require_last_rows(connection: sql.Connection) -> None:
-    """Raise DamagedError where last rows are missing, or are not in the chain."""
-    entries, *rows = newest(connection, CHAIN, *CHAINED)
-    if entries != sum(rows):
-        raise DamagedError("last rows are missing, or not of fairall")
 
 
 def _triggers(dialect: str) -> Iterator[str]:

@@ -30,7 +30,7 @@ from fairall.experiment import Job, job, warmed_up
 from fairall.live import chain
 from fairall.live.people import cells_of
 from fairall.live.record import applications, frame, lineage
-from fairall.live.state import fill_in, leave_out, packed, remembering, replayed, unpacked
+from fairall.live.state import packed, remembered, remembering, replayed, unpacked
 from fairall.live.store import APPLICATIONS, LEARNT, STATES
 from fairall.models.learner import Learner
 from fairall.models.memory import Memory
@@ -178,7 +178,9 @@ class Version:
     def packed(self) -> bytes:
         """The column `state` of `STATES`."""
         state = self.training
-        leave_out(state, self.memories)
+        for columns, name, values in remembered(state, self.memories):
+            if torch.equal(columns[name], values):  # `read` replays them
+                columns[name] = None
         with self.saved() as folder:
             weights = torch.frombuffer(bytearray((folder / WEIGHTS).read_bytes()), dtype=torch.uint8)
         return packed(state | {WEIGHTS: weights})
@@ -244,7 +246,7 @@ def outcome_words(config: Config) -> dict[str, str]:
     found = {name: str(node[name]) for name in ("label", "positive")}
     with suppress(FairAllError):  # the table of a finished run may be gone
         cells = OwnTable(checked_node({"dataset": node}, "dataset")).cells.frame
-        words = [*map(str, cells[node["label"]].dropna().unique())]
+        words = map(str, cells[node["label"]].dropna().unique())
         others = [word for word in words if spelling(word) != spelling(found["positive"])]
         found |= {"negative": others[0]} if len(others) == 1 else {}
     return found
@@ -284,7 +286,9 @@ def read(
     first = unpacked(chain.last(connection, STATES, "version", numbers[0]).state)
     updates = _updates(connection, version, numbers) if remembering(version.process) else []
     memories = replayed(version.process, first, updates)
-    fill_in(state, memories)
+    for columns, column, values in remembered(state, memories):
+        if columns[column] is None:
+            columns[column] = values
     return replace(version.restore(state), memories=memories)
 
 
@@ -293,6 +297,7 @@ def _updates(connection: sql.Connection, version: Version, numbers: Sequence[int
     updates = []
     for _, learnt in frame(LEARNT, chain.read(connection, LEARNT, "version", numbers)).groupby("version"):
         ids = learnt["application"].tolist()
-        people = applications(connection, chain.read(connection, APPLICATIONS, "id", ids), learnt)
+        rows = chain.read(connection, APPLICATIONS, "id", ids)
+        people = applications(connection, rows, learnt).loc[ids]
         updates += [version.update(part) for _, part in people.groupby(learnt["part"].to_numpy())]
     return updates
