@@ -112,19 +112,16 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
         "overrides": overrides(people, version, until),
         "courses": courses.drop(columns=["s", "accepted"]).to_dict("records"),
         "money": version.money,
-        "gap": _gap(by_batch),
+        "gap": _gap(decided),
     }
-    rule = version.process.exploration.rule
-    found["alarms"] = _alarms(found, explores=settings.explore > 0 or rule is ExplorationRule.epsilon)
-    return found
+    explores = settings.explore > 0 or version.process.exploration.rule is ExplorationRule.epsilon
+    return found | {"alarms": _alarms(found, explores=explores)}
 
 
 def waiting(rows: Record, settings: Settings) -> pd.DataFrame:
     """Who is waited for, as of `Ledger.waiting`."""
-    waits = (
-        "not forgotten and (undecided or (accepted and label != label))"  # a missing label is unlike itself
-    )
-    people = rows.applications.query(waits)
+    # A missing label is unlike itself.
+    people = rows.applications.query("not forgotten and (undecided or (accepted and label != label))")
     due = (people["time"] + (settings.horizon or np.nan)).mask(people["undecided"])
     days = (rows.clock - due) // DAY
     queue = {
@@ -198,16 +195,14 @@ def _versions(rows: Record) -> list[dict[str, Any]]:
     return found
 
 
-def _gap(by_batch: pd.DataFrame) -> dict[str, float] | None:
+def _gap(decided: pd.DataFrame) -> dict[str, float] | None:
     """The largest gap between acceptance rates of all decisions so far, valid at every look."""
-    wide = by_batch.pivot_table(index="batch", columns="s", values=["people", "accepted"], fill_value=0)
-    if wide.shape[1] < 4:
+    n, accepted = decided.groupby("s")["accepted"].agg(["size", "sum"]).to_numpy(dtype=float).T[:, :, None]
+    if len(n) < 2:
         return None
-    n, accepted = (wide.cumsum()[name].to_numpy(dtype=float).T for name in ("people", "accepted"))
     smoothed = (accepted + 1) / (n + 2)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ends = largest_gap(accepted / n, smoothed * (1 - smoothed) / n, n.sum(0))
-    return dict(zip(("estimate", "low", "high"), (float(one[-1]) for one in ends), strict=True))
+    ends = largest_gap(accepted / n, smoothed * (1 - smoothed) / n, n.sum(0))
+    return dict(zip(("estimate", "low", "high"), (end.item() for end in ends), strict=True))
 
 
 def _drift(people: pd.DataFrame, reader: PeopleReader) -> list[dict[str, Any]]:
