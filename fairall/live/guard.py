@@ -150,7 +150,7 @@ def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number
         cannot be estimated; `better`, and `why` it is or is not.
     """
     labels, worst = log.frame[log.names["label"]], (second < first).astype(float)
-    result: dict[str, Any] = {"people": len(labels), "labels": int(labels.notna().sum()), "value": None}
+    result: dict[str, Any] = {"people": len(labels), "labels": int(labels.count()), "value": None}
     result |= {"gaps": {}, "better": False, "why": few(log) or (ALIKE if (second == first).all() else None)}
     if result["why"] is not None:
         return result

@@ -21,7 +21,7 @@ OF = {"rejected": 0, "accepted": 1, "referred": -1}  # decisions of policies
 NO_OUTCOME = "no outcome is known"
 
 
-def overrides(people: pd.DataFrame, version: Version, until: int) -> list[dict[str, Any]]:
+def overrides(people: pd.DataFrame, version: Version) -> list[dict[str, Any]]:
     """Decisions of people, in all and by group.
 
     Acceptances are valued by their outcomes. Of rejections no outcome is known: the doubly robust estimate
@@ -30,9 +30,8 @@ def overrides(people: pd.DataFrame, version: Version, until: int) -> list[dict[s
     worse; the bounds hold then, too.
 
     Args:
-        people: as of `Record.applications`, with a column `group`.
+        people: as of `Record.applications`, with a column `group`; their labels are those that count.
         version: any.
-        until: time of the latest application whose outcome counts.
 
     Returns:
         For each group, what policies had decided (`of`, see `OF`) and what people did (`to`): the number of
@@ -42,7 +41,6 @@ def overrides(people: pd.DataFrame, version: Version, until: int) -> list[dict[s
         are.
     """
     people = people.query("not undecided")
-    people = people.assign(label=people["label"].where(people["time"] <= until))
     found = []
     for (of, decision), to in product(OF.items(), ("accept", "reject")):
         before = people[people["decision"].fillna(-1) == decision]
@@ -55,7 +53,7 @@ def overrides(people: pd.DataFrame, version: Version, until: int) -> list[dict[s
             own = moved[moved.index.isin(ids)]
             if len(own):
                 row = {"group": group, "of": of, "to": to, "people": len(own)}
-                row |= {"share": share(len(own), len(ids)), "outcomes": int(own["label"].notna().sum())}
+                row |= {"share": share(len(own), len(ids)), "outcomes": int(own["label"].count())}
                 found.append(row | (rejections(ids) if rejections else accepted_value(own, version)))
     return found
 

@@ -74,9 +74,10 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
         number of rows in the chain of hashes and the last hash (`live.chain`), and `alarms`, a sentence each.
         Acceptance is of people who were decided on.
     """
-    reader, duty, removed = version.policy.reader, rows.duty, rows.removed
-    people = rows.applications.assign(group=rows.applications["s"].map(reader.group_name))
-    until, known = rows.clock - (settings.horizon or 0), int(people["label"].notna().sum())
+    people, reader, duty, removed = rows.applications, version.policy.reader, rows.duty, rows.removed
+    known, old = int(people["label"].count()), people["time"] <= rows.clock - (settings.horizon or 0)
+    # Outcomes that came early are unlike the others: no value rests on them.
+    people = people.assign(group=people["s"].map(reader.group_name), label=people["label"].where(old))
     queue, decided = waiting(rows, settings), people.query("not undecided")
     by_batch = decided.groupby(["batch", "version", "s", "group"], as_index=False).agg(
         date=("time", "max"), people=("accepted", "size"), accepted=("accepted", "sum")
@@ -108,8 +109,8 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
         "rows": len(rows.links),
         "head": rows.links[-1],
         "lacks": lacks,
-        "groups": _groups(people, until, version),
-        "overrides": overrides(people, version, until),
+        "groups": _groups(people, version),
+        "overrides": overrides(people, version),
         "courses": courses.drop(columns=["s", "accepted"]).to_dict("records"),
         "money": version.money,
         "gap": _gap(decided),
@@ -154,17 +155,14 @@ def _purpose(version: Version, settings: Settings) -> dict[str, str]:
     return {name: text.format(**values) for name, text in PURPOSE.items()}
 
 
-def _groups(people: pd.DataFrame, until: int, version: Version) -> list[dict[str, Any]]:
-    """Acceptance of each group, and the value of its accepted people who applied at `until` or earlier.
-
-    With now less the horizon, outcomes that came early are left out, which are unlike the others.
-    """
+def _groups(people: pd.DataFrame, version: Version) -> list[dict[str, Any]]:
+    """Acceptance of each group, and the value of its accepted people, arguments as of `overrides`."""
     found = []
     for (_, group), own in people.groupby(["s", "group"]):
-        old, decided = own[own["time"] <= until], own.query("not undecided")["accepted"]
-        row = {"group": group, "people": len(own), "outcomes": int(old["label"].notna().sum())}
-        row |= {"acceptance": share(int(decided.sum()), len(decided)) if len(decided) else None}
-        found.append(row | {"value": accepted_value(old, version)["value"]})
+        decided, value = own.query("not undecided")["accepted"], accepted_value(own, version)["value"]
+        acceptance = share(int(decided.sum()), len(decided)) if len(decided) else None
+        row = {"group": group, "people": len(own), "acceptance": acceptance}
+        found.append(row | {"outcomes": int(own["label"].count()), "value": value})
     return found
 
 
