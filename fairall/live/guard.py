@@ -115,7 +115,7 @@ def log_of_rows(rows: pd.DataFrame, version: Version) -> Log:
         time=pd.to_datetime(rows["time"].astype("int64"), unit="s"),
         id=rows["person"],
         **dict(zip(AMOUNTS, version.amounts(rows), strict=True)),
-    ).astype({"decision": int, "label": float, "propensity": float})
+    ).astype({"decision": int, "label": float})
     own = NAMES + AMOUNTS * version.money
     names = {name: PREFIX * (name in {*reader.names, group}) + name for name in own} | {"group": group}
     cells = cells_of(rows["features"].tolist(), reader.names)

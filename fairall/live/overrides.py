@@ -14,7 +14,6 @@ from scipy.stats import binomtest
 from fairall.errors import FairAllError
 from fairall.evaluate.plain import plain
 from fairall.live.guard import log_of_rows
-from fairall.live.record import FORGOTTEN
 from fairall.live.versions import Version
 
 OF = {"rejected": 0, "accepted": 1, "referred": -1}  # decisions of policies
@@ -69,7 +68,7 @@ def accepted_value(people: pd.DataFrame, version: Version) -> dict[str, Any]:
 
     The amounts of people who were forgotten are not known: they are left out.
     """
-    known, value = people[people["label"].notna() & ~(people[FORGOTTEN] & version.money)], None
+    known, value = people.dropna(subset=["label", "features"] if version.money else ["label"]), None
     if len(known) and version.money:
         value = mean_worth(known["label"].to_numpy() == 1, *version.amounts(known))
     elif len(known):
@@ -85,8 +84,8 @@ def mean_worth(good: np.ndarray, gain: np.ndarray, loss: np.ndarray) -> list[flo
     """
     from fairall.evaluate.estimated.estimates import Sample  # imports scikit-learn
 
-    sample, ends = Sample(len(good)), {"lowest": -loss.mean(), "highest": gain.mean()}
-    support = sample.support(gain + loss, cut=False, **ends)
+    sample = Sample(len(good))
+    support = sample.support(gain + loss, cut=False, lowest=-loss.mean(), highest=gain.mean())
     return plain([*sample.mean(np.where(good, gain, -loss)).on(support).interval()[:3]])
 
 
