@@ -11,17 +11,17 @@ import pandas as pd
 from fairall.display.format import interval, number
 from fairall.display.table import PageTable, without_empty
 
-# Lines, each with the value that it needs.
+# Lines, each with the value without which it is left out.
 LINES = [
-    (None, "Ledger {place}: {people} people, {accepted} accepted, {withdrawn} withdrawn"),
+    ("rows", "Ledger {place}: {people} people, {accepted} accepted, {withdrawn} withdrawn"),
     ("until", "Period: {since} to {until}"),
-    (None, "Outcomes: {outcomes} known, {corrected} corrected"),
-    (None, "Waiting: {waiting} outcomes"),
+    ("rows", "Outcomes: {outcomes} known, {corrected} corrected"),
+    ("rows", "Waiting: {waiting} outcomes"),
     ("overdue", "Overdue: {overdue} outcomes"),
     ("referred", "Referred: {referred} people, {undecided} of them still undecided"),
     ("gap", "Gap between acceptance rates: {gap}, valid at every look"),
     ("lacks", "Comparisons of versions: {lacks}"),
-    (None, "Checked: {rows} rows, head {head}"),
+    ("rows", "Checked: {rows} rows, head {head}"),
 ]
 # Of each table by its key of the document: title, columns of which the first is the index, and note.
 TABLES = {
@@ -69,7 +69,7 @@ TABLES = {
 def sentences(found: dict[str, Any], place: str | Path) -> list[str]:
     """What `status` returns beside tables, in words."""
     shown = found | {"place": place, "gap": _shown([*(found["gap"] or {}).values()])}
-    lines = [line.format(**shown) for key, line in LINES if key is None or found[key]]
+    lines = [line.format(**shown) for key, line in LINES if found[key]]
     return lines + [f"Alarm: {alarm}" for alarm in found["alarms"] or ["none"]]
 
 

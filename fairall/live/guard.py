@@ -122,7 +122,7 @@ def log_of_rows(rows: pd.DataFrame, version: Version) -> Log:
         time=pd.to_datetime(rows["time"].astype("int64"), unit="s"),
         id=rows["person"],
         **dict(zip(AMOUNTS, version.amounts(rows), strict=True)),
-    ).astype({"decision": int, "label": float, "propensity": float})
+    ).astype({"decision": int, "label": float})
     own = NAMES + AMOUNTS * version.money
     names = {name: PREFIX * (name in {*reader.names, group}) + name for name in own} | {"group": group}
     cells = cells_of(rows["features"].tolist(), reader.names)
@@ -158,7 +158,7 @@ def compared(log: Log, first: np.ndarray, second: np.ndarray, gap: float, number
         cannot be estimated; `better`, and `why` it is or is not.
     """
     labels, worst = log.frame[log.names["label"]], (second < first).astype(float)
-    result: dict[str, Any] = {"people": len(labels), "labels": int(labels.notna().sum()), "value": None}
+    result: dict[str, Any] = {"people": len(labels), "labels": int(labels.count()), "value": None}
     result |= {"gaps": {}, "better": False, "why": few(log) or (ALIKE if (second == first).all() else None)}
     if result["why"] is not None:
         return result

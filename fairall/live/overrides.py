@@ -13,14 +13,13 @@ from scipy.stats import binomtest
 
 from fairall.errors import FairAllError
 from fairall.live.guard import log_of_rows
-from fairall.live.record import FORGOTTEN
 from fairall.live.versions import Version
 
 OF = {"rejected": 0, "accepted": 1, "referred": -1}  # decisions of policies
 NO_OUTCOME, FEW = "no outcome is known", "too few people and outcomes to compare with"
 
 
-def overrides(people: pd.DataFrame, version: Version, until: int) -> list[dict[str, Any]]:
+def overrides(people: pd.DataFrame, version: Version) -> list[dict[str, Any]]:
     """Decisions of people, in all and by group.
 
     Acceptances are valued by their outcomes. Of rejections no outcome is known: the doubly robust estimate
@@ -29,9 +28,8 @@ def overrides(people: pd.DataFrame, version: Version, until: int) -> list[dict[s
     worse; the bounds hold then, too.
 
     Args:
-        people: as of `Record.applications`, with a column `group`.
+        people: as of `Record.applications`, with a column `group`; their labels are those that count.
         version: any.
-        until: time of the latest application whose outcome counts.
 
     Returns:
         For each group, what policies had decided (`of`, see `OF`) and what people did (`to`): the number of
@@ -41,7 +39,6 @@ def overrides(people: pd.DataFrame, version: Version, until: int) -> list[dict[s
         the outcomes are.
     """
     people = people.query("not undecided")
-    people = people.assign(label=people["label"].where(people["time"] <= until))
     found = []
     for (of, decision), to in product(OF.items(), ("accept", "reject")):
         before = people[people["decision"].fillna(-1) == decision]
@@ -54,7 +51,7 @@ def overrides(people: pd.DataFrame, version: Version, until: int) -> list[dict[s
             own = moved[moved.index.isin(ids)]
             if len(own):
                 row = {"group": group, "of": of, "to": to, "people": len(own)}
-                row |= {"share": share(len(own), len(ids)), "outcomes": int(own["label"].notna().sum())}
+                row |= {"share": share(len(own), len(ids)), "outcomes": int(own["label"].count())}
                 found.append(row | (rejections(ids) if rejections else accepted_value(own, version)))
     return found
 
@@ -70,7 +67,7 @@ def accepted_value(people: pd.DataFrame, version: Version) -> dict[str, Any]:
 
     The amounts of people who were forgotten are not known: they are left out.
     """
-    known, value = people[people["label"].notna() & ~(people[FORGOTTEN] & version.money)], None
+    known, value = people.dropna(subset=["label", "features"] if version.money else ["label"]), None
     if len(known) and version.money:
         value = mean_worth(known["label"].to_numpy() == 1, *version.amounts(known))
     elif len(known):
@@ -87,9 +84,9 @@ def mean_worth(good: np.ndarray, gain: np.ndarray, loss: np.ndarray) -> list[flo
     """
     from fairall.evaluate.estimated.estimates import Sample  # imports scikit-learn
 
-    sample, ends = Sample(len(good)), {"lowest": -loss.mean(), "highest": gain.mean()}
-    support = sample.support(gain + loss, cut=False, **ends)
-    return _within(sample.mean(np.where(good, gain, -loss)).on(support).interval()[:3], *ends.values())
+    sample, lowest, highest = Sample(len(good)), -loss.mean(), gain.mean()
+    support = sample.support(gain + loss, cut=False, lowest=lowest, highest=highest)
+    return _within(sample.mean(np.where(good, gain, -loss)).on(support).interval()[:3], lowest, highest)
 
 
 def _within(estimate: Sequence[float], low: float, high: float) -> list[float] | None:

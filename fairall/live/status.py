@@ -75,9 +75,10 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
         number of rows in the chain of hashes and the last hash (`live.chain`), and `alarms`, a sentence each.
         Acceptance is of people who were decided on.
     """
-    reader, duty, removed = version.policy.reader, rows.duty, rows.removed
-    people = rows.applications.assign(group=rows.applications["s"].map(reader.group_name))
-    until, known = rows.clock - (settings.horizon or 0), int(people["label"].notna().sum())
+    people, reader, duty, removed = rows.applications, version.policy.reader, rows.duty, rows.removed
+    known, old = int(people["label"].count()), people["time"] <= rows.clock - (settings.horizon or 0)
+    # Outcomes that came early are unlike the others: no value rests on them.
+    people = people.assign(group=people["s"].map(reader.group_name), label=people["label"].where(old))
     queue, decided = waiting(rows, settings), people.query("not undecided")
     by_batch = decided.groupby(["batch", "version", "s", "group"], as_index=False).agg(
         date=("time", "max"), people=("accepted", "size"), accepted=("accepted", "sum")
@@ -110,25 +111,22 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
         "rows": len(rows.links),
         "head": rows.links[-1],
         "lacks": lacks,
-        "groups": _groups(people, until, version),
-        "overrides": overrides(people, version, until),
+        "groups": _groups(people, version),
+        "overrides": overrides(people, version),
         "decisions": by_person.drop(columns="since").to_dict("records"),
         "deciders": _deciders(by_person),
         "courses": courses.drop(columns=["s", "accepted"]).to_dict("records"),
         "money": version.money,
-        "gap": _gap(by_batch),
+        "gap": _gap(decided),
     }
-    rule = version.process.exploration.rule
-    found["alarms"] = _alarms(found, explores=settings.explore > 0 or rule is ExplorationRule.epsilon)
-    return found
+    explores = settings.explore > 0 or version.process.exploration.rule is ExplorationRule.epsilon
+    return found | {"alarms": _alarms(found, explores=explores)}
 
 
 def waiting(rows: Record, settings: Settings) -> pd.DataFrame:
     """Who is waited for, as of `Ledger.waiting`."""
-    waits = (
-        "not forgotten and (undecided or (accepted and label != label))"  # a missing label is unlike itself
-    )
-    people = rows.applications.query(waits)
+    # A missing label is unlike itself.
+    people = rows.applications.query("not forgotten and (undecided or (accepted and label != label))")
     due = (people["time"] + (settings.horizon or np.nan)).mask(people["undecided"])
     days = (rows.clock - due) // DAY
     queue = {
@@ -182,17 +180,14 @@ def _purpose(version: Version, settings: Settings) -> dict[str, str]:
     return {name: text.format(**values) for name, text in PURPOSE.items()}
 
 
-def _groups(people: pd.DataFrame, until: int, version: Version) -> list[dict[str, Any]]:
-    """Acceptance of each group, and the value of its accepted people who applied at `until` or earlier.
-
-    With now less the horizon, outcomes that came early are left out, which are unlike the others.
-    """
+def _groups(people: pd.DataFrame, version: Version) -> list[dict[str, Any]]:
+    """Acceptance of each group, and the value of its accepted people, arguments as of `overrides`."""
     found = []
     for (_, group), own in people.groupby(["s", "group"]):
-        old, decided = own[own["time"] <= until], own.query("not undecided")["accepted"]
-        row = {"group": group, "people": len(own), "outcomes": int(old["label"].notna().sum())}
-        row |= {"acceptance": share(int(decided.sum()), len(decided)) if len(decided) else None}
-        found.append(row | {"value": accepted_value(old, version)["value"]})
+        decided, value = own.query("not undecided")["accepted"], accepted_value(own, version)["value"]
+        acceptance = share(int(decided.sum()), len(decided)) if len(decided) else None
+        row = {"group": group, "people": len(own), "acceptance": acceptance}
+        found.append(row | {"outcomes": int(own["label"].count()), "value": value})
     return found
 
 
@@ -223,16 +218,14 @@ def _versions(rows: Record) -> list[dict[str, Any]]:
     return found
 
 
-def _gap(by_batch: pd.DataFrame) -> dict[str, float] | None:
+def _gap(decided: pd.DataFrame) -> dict[str, float] | None:
     """The largest gap between acceptance rates of all decisions so far, valid at every look."""
-    wide = by_batch.pivot_table(index="batch", columns="s", values=["people", "accepted"], fill_value=0)
-    if wide.shape[1] < 4:
+    n, accepted = decided.groupby("s")["accepted"].agg(["size", "sum"]).to_numpy(dtype=float).T[:, :, None]
+    if len(n) < 2:
         return None
-    n, accepted = (wide.cumsum()[name].to_numpy(dtype=float).T for name in ("people", "accepted"))
     smoothed = (accepted + 1) / (n + 2)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ends = largest_gap(accepted / n, smoothed * (1 - smoothed) / n, n.sum(0))
-    return dict(zip(("estimate", "low", "high"), (float(one[-1]) for one in ends), strict=True))
+    ends = largest_gap(accepted / n, smoothed * (1 - smoothed) / n, n.sum(0))
+    return dict(zip(("estimate", "low", "high"), (end.item() for end in ends), strict=True))
 
 
 def _drift(people: pd.DataFrame, reader: PeopleReader) -> list[dict[str, Any]]:
