@@ -18,7 +18,6 @@ from fairall.online.process import Process
 from tests.conftest import succeeded
 from tests.live.conftest import (
     COPIES,
-    KNOWN,
     MEMORY,
     NAMES,
     SMALL,
@@ -144,7 +143,9 @@ def test_a_table_waits_for_all_its_outcomes_and_small_ones_are_joined(ledger: Ma
         assert (told["people"], told.get("updates")) == learnt
 
 
-@pytest.mark.parametrize("words", [MEMORY, COPIES, KNOWN], ids=["rows", "copies", "known"])
+@pytest.mark.parametrize(
+    "words", [MEMORY, COPIES, ["model=parity_stacked"]], ids=["rows", "copies", "scores"]
+)
 def test_nothing_of_a_forgotten_person_is_in_the_file_or_comes_back(words: list[str], tmp_path: Path) -> None:
     short = ["schedule.time_steps=2", "evaluation.window=[1,2]", f"outputs_dir={tmp_path}"]
     done, place = run(compose_config(*SMALL, *words, *short)), tmp_path / "loans.db"
@@ -159,6 +160,13 @@ def test_nothing_of_a_forgotten_person_is_in_the_file_or_comes_back(words: list[
     parts += [int(hashes(x, s)[0] + seed).to_bytes(8, "little", signed=True) for seed in range(2)]
     assert own.forget(someone) == [2]
     assert [part for part in parts if part in place.read_bytes()] == []
+    with own.store.reading() as connection:
+        state = own.version(connection, 2, whole=True).training["parts"]
+    scores = [part["columns"] for part in state.values() if "log_odds" in part.get("columns", {})]
+    assert len(scores) == (words == ["model=parity_stacked"])
+    for columns in scores:
+        nobody = (columns["x"] == 0).all(-1) & (columns["propensity"] == 0)
+        assert (nobody.any(), columns["log_odds"][nobody].any()) == (True, False)
     assert [one["can_be_made_again"] for one in own.status()["versions"]] == [True, False]
     with refusing("forgotten already"):
         own.forget(someone)
