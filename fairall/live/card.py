@@ -48,7 +48,7 @@ TABLES = {
         "Who decided",
         ["by", "decisions", "since", "until"],
         "Decisions that people wrote down, also those that agree with the policy, from which day to which "
-        "(UTC). Each of them, with its reason, is in `live status --json`.",
+        "(UTC). Each of them, with its reason, is in what live status --json prints.",
     ),
     "versions": (
         "Versions",

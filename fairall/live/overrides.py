@@ -114,7 +114,7 @@ def _rejections(people: pd.DataFrame, version: Version) -> Callable[[pd.Index], 
     try:
         if people["label"].notna().any():
             judged = judge([np.ones(len(people)), None], log.frame, accepts_all=True, **log.keywords())
-            lacks = judged[0].refused_value
+            lacks = FEW if judged[0].refused_value else None
     except FairAllError:  # nobody accepted, or one group alone
         lacks = FEW
 
