@@ -149,15 +149,14 @@ def _by_person(rows: Record) -> pd.DataFrame:
     to = decided["accepted"].map({1: "accept", 0: "reject"})
     why = decided["why"].astype(object).mask(decided[FORGOTTEN].astype(bool), None)
     made = {"id": decided["person"], "at": decided["at"].map(told), "to": to, "by": decided["by"], "why": why}
-    return pd.DataFrame(made | {"since": decided["at"] // DAY * DAY})
+    return pd.DataFrame(made).assign(since=decided["at"] // DAY * DAY)
 
 
 def _deciders(by_person: pd.DataFrame) -> list[dict[str, Any]]:
     """Who has decided: how often, and from which day to which."""
-    counts = by_person.groupby("by", as_index=False).agg(
-        decisions=("id", "size"), since=("since", "min"), until=("since", "max")
-    )
-    return counts.assign(since=counts["since"].map(told), until=counts["until"].map(told)).to_dict("records")
+    days = by_person.assign(since=by_person["since"].map(told)).groupby("by", as_index=False)
+    counts = days.agg(decisions=("id", "size"), since=("since", "min"), until=("since", "max"))
+    return counts.to_dict("records")
 
 
 def _purpose(version: Version, settings: Settings) -> dict[str, str]:
