@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairall import FairAllError, Ledger
-from fairall.decide.refer import Refer
+from fairall import FairAllError, Ledger, Refer
 from fairall.evaluate import evaluate
 from fairall.live import compared
 from reproduction.simulated_guard import GAP, USUAL, acceptance, applicants, begun
