@@ -33,7 +33,7 @@ since every measurement has a process and a folder of its own. Raw files are loo
   python -m benchmarks evaluate --rows 100000 --columns 300
   python -m benchmarks live --rows 100000 --columns 10
   python -m benchmarks mutants fairall/live/due.py tests/live
-  python -m benchmarks soak --kills 200 --inputs 20000
+  python -m benchmarks soak --kills 200 --verbs 100 --inputs 20000
 
 `run` and `compare` write measurements.csv, every one as soon as it is made, and report.md."""
 
@@ -136,12 +136,15 @@ def _mutants(arguments: argparse.Namespace) -> int:
 
 
 def _soak(arguments: argparse.Namespace) -> int:
+    # Before torch is loaded: a process that is forked would wait for threads that it does not have.
+    os.environ["OMP_NUM_THREADS"] = "1"
     from benchmarks.soak import Soak
 
     soak = Soak(arguments.seed, arguments.out or _new_folder("soak"))
     print(f"Random numbers: --seed {soak.seed}. Files of failures: {soak.folder}", flush=True)
     if arguments.only is None:
         soak.kill(arguments.kills)
+        soak.kill_verbs(arguments.verbs)
         soak.inputs(arguments.inputs)
     else:
         soak.again(*arguments.only)
@@ -180,12 +183,12 @@ def count(word: str) -> int:
 
 def case(word: str) -> tuple[str, int]:
     """A case of the soak test."""
-    from benchmarks.soak import INPUTS, KILLED
+    from benchmarks.soak import INPUTS, KILLED, VERBS
 
     kind, _, number = word.partition(":")
-    if kind not in {KILLED, *INPUTS} or not number.isdecimal():
-        kinds = ", ".join([KILLED, *INPUTS])
-        raise argparse.ArgumentTypeError(f"it must be KIND:NUMBER, KIND one of {kinds}")
+    kinds = [KILLED, VERBS, *INPUTS]
+    if kind not in kinds or not number.isdecimal():
+        raise argparse.ArgumentTypeError(f"it must be KIND:NUMBER, KIND one of {', '.join(kinds)}")
     return kind, int(number)
 
 
@@ -243,8 +246,9 @@ def _parser() -> Parser:
     changed.add_argument("--number", type=whole_number, default=150, metavar="N", help="of mutants (150)")
     changed.add_argument("--seed", type=int, default=0, metavar="N", help="of their choice (0)")
 
-    wrong = command("soak", _soak, "kills runs and tries random inputs, one to two hours")
+    wrong = command("soak", _soak, "kills commands and tries random inputs, one to two hours")
     wrong.add_argument("--kills", type=count, default=200, metavar="N", help="of runs (200)")
+    wrong.add_argument("--verbs", type=count, default=100, metavar="N", help="killed, of ledgers (100)")
     wrong.add_argument(
         "--inputs", type=count, default=20000, metavar="N", help="of all kinds in turn (20000)"
     )

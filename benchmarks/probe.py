@@ -141,7 +141,7 @@ def count_products(count: Callable[[int], None]) -> None:
     """
     import torch
 
-    from fairall.nn.native.calls import kernels
+    from fairall.nn.native import kernels
 
     multiply = torch.baddbmm
 
@@ -178,7 +178,7 @@ def _of_training(sizes: Any) -> int:
 
 
 def _objective(values: Any) -> Any:
-    from fairall.nn.native import Objective  # imports torch, whose time is a part of the run
+    from fairall.nn.objective import Objective  # imports torch, whose time is a part of the run
 
     return Objective(*values)
 
@@ -209,7 +209,7 @@ COMPILED: dict[str, Callable[..., int]] = {
     "model_epoch": _of_model_epoch,
     "policy_epoch": _of_policy_epoch,
 }
-"""Multiply-adds of a call of each function of `fairall.nn.native.kernels` that computes nets."""
+"""Multiply-adds of a call of each function of `fairall.nn.kernels` that computes nets."""
 
 
 def reached_rate() -> float:

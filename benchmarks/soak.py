@@ -1,7 +1,8 @@
-"""Runs that are killed at random moments, and random inputs: a result is whole, an error is one line."""
+"""Commands that are killed at random moments, and random inputs: a result is whole, an error is one line."""
 
 from __future__ import annotations
 
+import itertools
 import random
 import resource
 import shlex
@@ -20,11 +21,13 @@ from unittest import mock
 
 import pandas as pd
 
+from benchmarks.errors import FaultError
 from benchmarks.in_process import Ended, typed, without_compiling
 from benchmarks.inputs import CHANGES, command_line, damaged_table, hostile, yaml_text
+from benchmarks.kills import killed_day
 from benchmarks.machine import MAXRSS
 
-KILLED = "kills"
+KILLED, VERBS = "kills", "verbs"
 SMALL = """
     preset=quick seeds=3 schedule.phase1_epochs=30 schedule.warm_up_epochs=10 schedule.time_steps=20
     evaluation.window=[10,20] evaluation.decisions=true checkpoint_seconds=0 tracking.enabled=false
@@ -50,14 +53,6 @@ LOANS = """
     dataset=csv dataset.path=people.csv dataset.label=repaid dataset.positive=yes dataset.sensitive=sex
     dataset.advantaged=male
 """.split()
-
-
-class FaultError(Exception):
-    """What should not have happened; `words` are the command line."""
-
-    def __init__(self, why: str, words: Sequence[str] = ()) -> None:
-        super().__init__(why)
-        self.words = words
 
 
 class TooLongError(BaseException):
@@ -100,6 +95,17 @@ class Soak:
             self.ended[KILLED, "succeeded"] += kills
         return kills
 
+    def kill_verbs(self, times: int) -> None:
+        """Kill commands of ledgers `times` times in all."""
+        for number in range(times):
+            self.kill_day(number, times - self.ended[VERBS, "succeeded"])
+
+    def kill_day(self, number: int, most: int | None = None) -> None:
+        """Kill the commands of a random day of a ledger once, or `most` of them."""
+        with self._case(VERBS, number) as (chance, cwd):
+            for _ in itertools.islice(killed_day(["loans.db"] * 2, cwd, chance), most):
+                self.ended[VERBS, "succeeded"] += 1
+
     def inputs(self, number: int) -> None:
         """Try inputs of all kinds in turn, `number` in all."""
         with saved_policy() as policy:
@@ -116,6 +122,8 @@ class Soak:
         """Try one case again."""
         if kind == KILLED:
             self.kill_run(number)
+        elif kind == VERBS:
+            self.kill_day(number)
         else:
             with saved_policy() as policy:
                 self.try_input(kind, number, policy)

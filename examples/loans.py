@@ -24,11 +24,13 @@ lives, as from a census: the columns `p_black`, `p_hispanic` and `p_white`.
 With `--year` it writes the folder of docs/live.md: `past.csv`, 3,000 past decisions, and `01.csv` to
 `12.csv`, the applications of each month of 2025. Then
 
+    python examples/loans.py year --overrides 2025-11-01
     python examples/loans.py year --repaid 2025-04-01
     python examples/loans.py year --earned
 
-write `repaid.csv`, the outcomes known on a day of all whom `MONTH_decided.csv` accept (a default is known
-after one to three months, a repaid loan after three), and print what decisions have earned.
+write `overrides.sh`, commands by which an officer decides about people of a month, and `repaid.csv`, the
+outcomes known on a day of all whom `MONTH_decided.csv` accept (a default is known after one to three months,
+a repaid loan after three), and print what decisions have earned.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
+from sklearn.metrics import roc_auc_score
 
 APPLICATIONS = 8000
 COST = 0.6  # of a granted loan, in units of the gain from a repaid one
@@ -89,9 +92,14 @@ def means(people: pd.DataFrame) -> pd.Series:
     )
 
 
+def days(people: pd.DataFrame, a_day: int) -> pd.DatetimeIndex:
+    """The day of each application, so many a day from the first of 2025."""
+    return pd.Timestamp("2025-01-01") + pd.to_timedelta(np.arange(len(people)) // a_day, unit="D")
+
+
 def scored(people: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
     """The same applications with a day and a probability of default `pd`, by which they were decided."""
-    day = pd.Timestamp("2025-01-01") + pd.to_timedelta(np.arange(len(people)) // SCORED_A_DAY, unit="D")
+    day = days(people, SCORED_A_DAY)
     chance = expit(logit(people["chance"]) - WORSE * (day >= DOWNTURN))
     p_default = expit(-(0.8 + 0.6 * means(people))).round(4)
     p = 0.04 + 0.92 * expit(14.0 * (0.36 - p_default))
@@ -106,18 +114,16 @@ def write_scored(path: Path) -> None:
     columns = [*ASKED[:2], "race", *ASKED[2:], "day", "pd", "decision", "repaid"]
     past_decisions(people)[columns].to_csv(path, index=False)
     print(f"{path}: {len(people)} applications, {people['granted'].sum()} granted")
-    good = 1.0 - people["pd"]
-    for name, rows in (("everybody", people.index), ("granted alone", people.index[people["granted"]])):
-        label, score = people["would_repay"][rows], good[rows]
-        ranks = score.rank()[label].sum() - label.sum() * (label.sum() + 1) / 2
-        gini = 2.0 * ranks / (label.sum() * (~label).sum()) - 1.0
+    for name, own in (("everybody", people), ("granted alone", people[people["granted"]])):
+        label, score = own["would_repay"], 1.0 - own["pd"]
+        gini = 2.0 * roc_auc_score(label, score) - 1.0
         brier, error = 100 * ((label - score) ** 2).mean(), 100 * (label.mean() - score.mean())
         print(f"{name}: Gini {100 * gini:.1f}, Brier score {brier:.1f}, label − score {error:.1f} (×100)")
 
 
 def over_days(people: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
     """The same applications with a day and the version of the policy that decided."""
-    day = pd.Timestamp("2025-01-01") + pd.to_timedelta(np.arange(len(people)) // A_DAY, unit="D")
+    day = days(people, A_DAY)
     earlier = day < CHANGED
     odds = people["propensity"] / (1.0 - people["propensity"])
     kinder = odds * np.exp(KINDER * (people["sex"] == "female"))
@@ -130,12 +136,11 @@ def over_days(people: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame
 def by_area(people: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
     """The same applications with the probabilities of races in the area instead of the race."""
     shares = random.dirichlet(np.full(AREAS, APART), len(RACES))  # of the areas in a race
-    race = people["race"].map({name: k for k, name in enumerate(RACES)}).to_numpy()
-    area = np.array([random.choice(AREAS, p=shares[k]) for k in race])
+    area = np.array([random.choice(AREAS, p=shares[[*RACES].index(race)]) for race in people["race"]])
     joint = np.array([*RACES.values()])[:, None] * shares
     probabilities = (joint / joint.sum(0)).T[area].round(4)
-    names = [f"p_{race}" for race in RACES]
-    return people.drop(columns="race").assign(**dict(zip(names, probabilities.T, strict=True)))
+    columns = pd.DataFrame(probabilities, people.index, list(RACES)).add_prefix("p_")
+    return people.drop(columns="race").join(columns)
 
 
 def past_decisions(people: pd.DataFrame) -> pd.DataFrame:
@@ -156,42 +161,59 @@ def write_year(folder: Path) -> None:
         folder / "past.csv", index=False
     )
     people = people[PAST:].reset_index(drop=True)
-    people["time"] = pd.to_datetime([f"2025-{1 + k // A_MONTH:02d}-01" for k in people.index])
-    months = np.where(people["would_repay"], 3, random.integers(1, 4, len(people)))
-    people["known"] = [
-        day + pd.DateOffset(months=int(n)) for day, n in zip(people["time"], months, strict=True)
-    ]
-    for month, own in people.groupby(people["time"].dt.month):
-        own[[*ASKED, "time"]].to_csv(folder / f"{month:02d}.csv", index=False)
+    month = pd.period_range("2025-01", "2025-12", freq="M").repeat(A_MONTH)
+    later = np.where(people["would_repay"], 3, random.integers(1, 4, len(people)))
+    people = people.assign(time=month.to_timestamp(), known=(month + later).to_timestamp())
+    for number, own in people.groupby(month.month):
+        own[[*ASKED, "time"]].to_csv(folder / f"{number:02d}.csv", index=False)
     people[["application", "time", "known", "chance", "would_repay"]].to_csv(
         folder / "truth.csv", index=False
     )
 
 
+def decisions(folder: Path, names: str) -> pd.DataFrame:
+    """Decisions of the files of a month, or of all months, with what nobody knows of these people."""
+    truth = pd.read_csv(folder / "truth.csv", parse_dates=["time", "known"]).set_index("application")
+    decided = pd.concat(map(pd.read_csv, sorted(folder.glob(names)))).set_index("application")["decision"]
+    return truth.loc[decided.index].assign(decision=decided)
+
+
 def write_repaid(folder: Path, day: str, *, spoilt: bool) -> None:
     """Write the outcomes that are known on a day; `spoilt`: those of that day have good and bad exchanged."""
-    truth = pd.read_csv(folder / "truth.csv", parse_dates=["known"]).set_index("application")
-    decided = pd.concat(map(pd.read_csv, sorted(folder.glob("*_decided.csv"))))
-    known = truth.loc[decided.loc[decided["decision"] == 1, "application"]]
-    known = known[known["known"] <= day]
+    known = decisions(folder, "*_decided.csv").query("decision == 1 and known <= @day")
     good = known["would_repay"] ^ (spoilt & (known["known"] == day))
-    told = pd.DataFrame({"repaid": np.where(good, "yes", "no"), "time": known["known"]}, index=known.index)
-    told.to_csv(folder / "repaid.csv")
+    told = known.assign(repaid=np.where(good, "yes", "no"), time=known["known"])
+    told[["repaid", "time"]].to_csv(folder / "repaid.csv")
     print(f"{folder / 'repaid.csv'}: {len(told)} outcomes")
+
+
+def write_overrides(folder: Path, day: str) -> None:
+    """Write commands of an officer about people of a month who were referred, and ten who were rejected.
+
+    The officer asks for a guarantor, of whom no table knows: six of ten have one who would repay, and two of
+    ten who would not.
+    """
+    people = decisions(folder, f"{day[5:7]}_decided.csv")
+    draw = np.random.default_rng(int(day[5:7])).random(len(people))
+    guarantor = draw < 0.2 + 0.4 * people["would_repay"]
+    referred, rejected = people["decision"].isna(), people["decision"] == 0
+    asked = people.index[referred].append(people.index[rejected & guarantor][:10])
+    words = {True: "accept --why 'a guarantor'", False: "reject --why 'no guarantor'"}
+    told = guarantor[asked].map(words).items()
+    lines = (f"python -m fairall live override loans.db {person} {how} --by Kim\n" for person, how in told)
+    (folder / "overrides.sh").write_text("".join(lines))
+    print(f"{folder / 'overrides.sh'}: {len(asked)} decisions")
 
 
 def print_earned(folder: Path) -> None:
     """Print the true utility per 100 applications by quarter: decisions, the first policy, the best one."""
-    truth = pd.read_csv(folder / "truth.csv", parse_dates=["time"]).set_index("application")
-    gain = truth["would_repay"] - COST
-    rows = {"best possible": (truth["chance"] >= COST) * gain, "accept all": gain}
-    for name in ("decided", "frozen"):
-        tables = [pd.read_csv(path) for path in sorted(folder.glob(f"*_{name}.csv"))]
-        if tables:
-            rows[name] = pd.concat(tables).set_index("application")["decision"] * gain
-    quarter = truth["time"].dt.quarter
-    table = pd.DataFrame({name: 100 * of.groupby(quarter).mean() for name, of in rows.items()}).T
-    print(table.assign(year=pd.Series({name: 100 * of.mean() for name, of in rows.items()})).round(1))
+    year = decisions(folder, "*_decided.csv")
+    rows = {"best possible": year["chance"] >= COST, "accept all": 1, "decided": year["decision"]}
+    if [*folder.glob("*_frozen.csv")]:
+        rows["frozen"] = decisions(folder, "*_frozen.csv")["decision"]
+    gain = year["would_repay"] - COST
+    earned = 100 * pd.DataFrame(rows, year.index).mul(gain, axis=0)
+    print(earned.groupby(year["time"].dt.quarter).mean().T.assign(year=earned.mean()).round(1))
 
 
 def utility(people: pd.DataFrame, probability: pd.Series | np.ndarray) -> float:
@@ -234,6 +256,8 @@ def main() -> None:
     match sys.argv[2:]:
         case ["--year"]:
             write_year(path)
+        case ["--overrides", day]:
+            write_overrides(path, day)
         case ["--repaid", day, *further]:
             write_repaid(path, day, spoilt="--spoilt" in further)
         case ["--scored"]:

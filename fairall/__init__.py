@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fairall.data.load import load_dataset as load_dataset
     from fairall.data.load import people_of_run as people_of_run
     from fairall.decide.load import load_policy as load_policy
+    from fairall.decide.refer import Refer as Refer
     from fairall.errors import FairAllError as FairAllError
     from fairall.experiment import is_finished as is_finished
     from fairall.experiment import run as run
@@ -42,6 +43,7 @@ __all__, __getattr__ = imported_lazily(
         "data.drift": "drift_by_column",
         "data.load": "load_dataset people_of_run",
         "decide.load": "load_policy",
+        "decide.refer": "Refer",
         "errors": "FairAllError",
         "experiment": "is_finished run",
         "live.ledger": "Ledger",

@@ -21,13 +21,12 @@ from fairall.display.progress import Display
 from fairall.errors import FairAllError
 from fairall.metrics import load_measures, summaries
 from fairall.models.learner import Setting
-from fairall.nn.native import use_threads
 from fairall.online.training import Training, short_of
-from fairall.runtime.process import prepare_processor, short_of_memory
+from fairall.runtime.process import prepare_processor, short_of_memory, use_threads
 from fairall.storage.checkpoint import Cache, Checkpoint
 from fairall.storage.identity import OwnCode, own_code, run_id
 from fairall.storage.run_folder import CARD, CHECKPOINT, Origin, RunFolder, source_tags
-from fairall.worlds.world import World
+from fairall.worlds.part import World
 
 if TYPE_CHECKING:  # reading results and policies is imported where they are
     from fairall.results.result import Result

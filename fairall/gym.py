@@ -10,11 +10,10 @@ import torch
 
 from fairall.config.checks import require, whole_number
 from fairall.config.compose import checked, compose_config
-from fairall.data.amounts import Amounts, costs
 from fairall.data.dataset import dataset
 from fairall.data.features import Kind
 from fairall.data.people import Decided, Decisions, People
-from fairall.data.prepared import FURTHEST
+from fairall.data.prepared import FURTHEST, Amounts, costs
 from fairall.errors import needing
 from fairall.experiment import job, prepare, warmed_up
 from fairall.metrics import worth
@@ -22,7 +21,7 @@ from fairall.online.process import Process
 from fairall.runtime.randomness import SeedStreams
 from fairall.tables.features import LARGEST_COUNT
 from fairall.tables.groups import sides
-from fairall.worlds.world import World
+from fairall.worlds.part import World
 
 with needing("gymnasium", "fairall.gym"):
     import gymnasium

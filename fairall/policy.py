@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Callable, Collection
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,39 +14,35 @@ import numpy as np
 import pandas as pd
 import torch
 from omegaconf import OmegaConf
-from safetensors import SafetensorError
 from safetensors.torch import load as deserialised
 from safetensors.torch import save as serialised
 from scipy.special import expit
-from torch import Tensor
+from torch import Tensor, nn
 
 import fairall
+from fairall.config.checks import require
 from fairall.config.compose import checked_node, require_trusted
 from fairall.config.schema import Config, FairnessRule
 from fairall.data.features import Schema
 from fairall.data.prepared import PreparedData, Scaler
-from fairall.errors import FairAllError
+from fairall.errors import FairAllError, one_line
 from fairall.models.estimators import Fitted
 from fairall.models.learner import Learner, Setting
 from fairall.nn.stacked import in_chunks
 from fairall.runtime.randomness import FixedSamples, SeedStreams
-from fairall.runtime.reading import read_bytes
 from fairall.storage.files import atomic, damaged, write_sums, write_text
-from fairall.storage.stored import of_plain, read_json, read_stored
-from fairall.tables.cells import shown
+from fairall.storage.stored import of_plain, read_bytes, read_json, read_stored
 from fairall.tables.people import PeopleReader
 
 FORMAT = 10  # of the folder; increased when older folders would be read wrongly
 CONFIG, FEATURES, WEIGHTS, SUMS = "config.yaml", "features.json", "weights.safetensors", "SUMS"
-EXTRA = "_extra_state"  # end of the names of archives of estimators
-LEARNER, POINTS_NAME = "learner.", "points"  # names of tensors: a prefix of those of the state, and one
+LEARNER, POINTS_NAME = "learner", "points"  # names of tensors: a prefix of those of the state, and one
 SAMPLES_AT_ONCE = 300_000  # of all replicates, since a layer of a net keeps a value per unit and sample
-MOST_SHOWN = 500  # characters of a message about them
 DECIMALS = 6  # of combined probabilities: beyond them is rounding of float32, which depends on other rows
 ENSEMBLES = ("mean", "median")  # over seeds
-ONE_SEED = "seed:"  # before its number
 
 
+@dataclass(eq=False, repr=False)
 class Policy:
     """The policies of all seeds of a finished run.
 
@@ -61,24 +57,20 @@ class Policy:
 
     classes_: ClassVar[np.ndarray] = np.array([0, 1])
 
-    def __init__(
-        self,
-        learner: Learner,
-        reader: PeopleReader,
-        points: Tensor,
-        config: Config | None = None,
-        modules: Collection[str] = (),
-    ) -> None:
-        self.learner = learner
-        self.reader = reader
-        self.points = points
-        self.config = config
-        self.modules = modules
+    learner: Learner
+    reader: PeopleReader
+    points: Tensor
+    config: Config | None = None
+    modules: Collection[str] = ()
 
     @classmethod
     def of(cls, learner: Learner, data: PreparedData) -> Policy:
-        """The policy of a learner trained on `data`."""
-        return cls(learner, data.reader, _points_of(learner))
+        """The policy of a learner trained on `data`, with points of the size that the learner asks for."""
+        streams, schema = FixedSamples(learner.setting.seeds), learner.setting.schema
+        somebody = torch.tensor([feature.codes[0] if feature.codes else 0.0 for feature in schema])
+        s = torch.ones(len(streams.seeds), 1)
+        learner.propensity(somebody.expand(len(s), 1, -1), s, streams)
+        return cls(learner, data.reader, streams.points)
 
     def save(self, folder: Path, config: Config) -> None:
         """Write config.yaml, features.json, weights.safetensors and, last, SUMS."""
@@ -87,12 +79,9 @@ class Policy:
             OmegaConf.save(OmegaConf.create(config.to_plain()), temporary)
         plain = {"format": FORMAT, "fairall": fairall.__version__} | asdict(self.reader)
         write_text(folder / FEATURES, json.dumps(plain, indent=1, allow_nan=False) + "\n")
-        state = {LEARNER + name: tensor for name, tensor in self.learner.state_dict().items()}
+        state = nn.ModuleDict({LEARNER: self.learner}).state_dict() | {POINTS_NAME: self.points}
         # Copies, since the format has no tensors that share memory.
-        copies = {
-            name: tensor.clone(memory_format=torch.contiguous_format)
-            for name, tensor in (state | {POINTS_NAME: self.points}).items()
-        }
+        copies = {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in state.items()}
         with atomic(folder / WEIGHTS) as temporary:
             temporary.write_bytes(serialised(copies))
         write_sums(folder / SUMS, [CONFIG, FEATURES, WEIGHTS])
@@ -111,27 +100,26 @@ class Policy:
                 another version of this package saved it, or the method's module may not or cannot be
                 imported.
         """
+        from fairall.nn.bounded import Bounded  # a policy that is saved needs it not
+
         folder = Path(folder)
-        reader = load_reader(folder)
-        stored = read_stored(folder / CONFIG)
-        try:
+        reader, stored = load_reader(folder), read_stored(folder / CONFIG)
+        with one_line(f"{folder}: cannot be loaded; run it anew"):
             require_trusted(stored.model, "model", modules)
             config = replace(stored, model=checked_node({"model": stored.model}, "model"))
-        except FairAllError as error:
-            raise FairAllError(f"{folder / CONFIG}: {shown(str(error), MOST_SHOWN)}") from error
-        learner_tensors, points = _tensors(folder / WEIGHTS, config.seeds)
-        learner = _built(config, reader, learner_tensors, folder)
-        fits = _kinds(learner.state_dict()) == _kinds(learner_tensors)
-        if fits:
-            learner.load_state_dict(learner_tensors)
+            tensors = deserialised(read_bytes(folder / WEIGHTS))
+            points = tensors.pop(POINTS_NAME)
+            require(len(points) == config.seeds, "seeds", config.seeds, f"as in {WEIGHTS}, {len(points)}")
+            with Bounded(sum(one.numel() for one in tensors.values()), len(tensors)):
+                learner = learner_of(config, Setting.of(schema_of(reader), config))
+            nn.ModuleDict({LEARNER: learner}).load_state_dict(tensors)
             for part in learner.modules():
                 if isinstance(part, Fitted):
                     part.trusted = set(modules)
                     part.read()
-            fits = points.shape[1] == _points_of(learner).shape[1]
-        if not fits:
-            raise FairAllError(f"{folder / WEIGHTS} does not fit {config.model._target_}: run it anew")
-        return cls(learner, reader, points, stored, tuple(modules))
+            policy = cls(learner, reader, points, stored, tuple(modules))
+            policy.propensity(reader.example())  # raises where points do not fit the learner
+        return policy
 
     def propensity(self, people: pd.DataFrame, *, strict: bool = False) -> np.ndarray:
         """π(d=1 | x, s) of every seed's policy, shape (E, N), in [0, 1].
@@ -192,19 +180,17 @@ class Policy:
         """`Learner.margin` of every seed's policy, shape (E, N), float64, for people as of `encoded`."""
         return self._computed(self.learner.margin, x, s)
 
+    @torch.no_grad()
     def _computed(
         self, compute: Callable[[Tensor, Tensor, SeedStreams], Tensor], x: Tensor, s: Tensor
     ) -> np.ndarray:
         """Values (E, N) of encoded people by every seed's policy."""
-        seeds = self.seeds
-        streams = FixedSamples(seeds, self.points)
-        _, size, n_points = self.points.shape
-        per_person = 2 * n_points if size else 0  # for each of two ũ
-        rows = max(1, SAMPLES_AT_ONCE // (len(seeds) * per_person)) if per_person else None
-        stacked = x.expand(len(seeds), -1, -1), s.expand(len(seeds), -1)
-        with torch.no_grad():
-            values = in_chunks(lambda x, s: compute(x, s, streams), *stacked, rows=rows)
-        return values.numpy()
+        n_seeds, size, n_points = self.points.shape
+        # For each of two ũ; a method without points computes on everybody at once.
+        rows = max(1, SAMPLES_AT_ONCE // (n_seeds * 2 * n_points)) if size else None
+        streams = FixedSamples(self.seeds, self.points)
+        stacked = x.expand(n_seeds, -1, -1), s.expand(n_seeds, -1)
+        return in_chunks(lambda x, s: compute(x, s, streams), *stacked, rows=rows).numpy()
 
     def decision_proba(
         self, people: pd.DataFrame, *, policy: str = "mean", strict: bool = False
@@ -213,16 +199,14 @@ class Policy:
 
         Arguments and errors as for `propensity` and `combined`.
         """
-        accepted = self.combined(self.propensity(people, strict=strict), policy)
-        return np.stack([1.0 - accepted, accepted], axis=1)
+        return self._both(self.propensity(people, strict=strict), policy)
 
     def decide(self, people: pd.DataFrame, *, policy: str = "mean", strict: bool = False) -> np.ndarray:
         """Decisions, shape (N,): 1 where the probability of acceptance is at least `threshold`, else 0.
 
         Arguments and errors as for `decision_proba`.
         """
-        accepted = self.decision_proba(people, policy=policy, strict=strict)[:, 1] >= self.threshold
-        return accepted.astype(int)
+        return (self.decision_proba(people, policy=policy, strict=strict)[:, 1] >= self.threshold).astype(int)
 
     def predict_proba(
         self, people: pd.DataFrame, *, policy: str = "mean", strict: bool = False
@@ -231,9 +215,11 @@ class Policy:
 
         Arguments and errors as for `propensity`, `encoded_label_probability` and `combined`.
         """
-        positive = self.encoded_label_probability(*self.encoded(people, strict=strict))
-        positive = self.combined(positive, policy)
-        return np.stack([1.0 - positive, positive], axis=1)
+        return self._both(self.encoded_label_probability(*self.encoded(people, strict=strict)), policy)
+
+    def _both(self, values: np.ndarray, policy: str) -> np.ndarray:
+        positive = self.combined(values, policy)
+        return np.column_stack([1.0 - positive, positive])
 
     def predict(self, people: pd.DataFrame, *, policy: str = "mean", strict: bool = False) -> np.ndarray:
         """The likelier labels, 1 or 0, shape (N,), which are no decisions: those are of `decide`.
@@ -268,8 +254,8 @@ class Policy:
         sound = np.isfinite(self.propensity(self.reader.example())).all(axis=1)
         for weights in self.learner.parameters():
             if weights.shape[:1] == sound.shape:
-                sound &= torch.isfinite(weights).reshape(len(sound), -1).all(dim=1).numpy()
-        return [seed for seed, is_sound in zip(self.seeds, sound, strict=True) if not is_sound]
+                sound &= weights.reshape(len(sound), -1).isfinite().all(1).numpy()
+        return np.array(self.seeds)[~sound].tolist()
 
     def combined(self, values: np.ndarray, policy: str = "mean", *, decimals: int = DECIMALS) -> np.ndarray:
         """What one policy made of those of all seeds says of people.
@@ -294,26 +280,16 @@ class Policy:
 
     def spread(self, propensity: np.ndarray) -> np.ndarray:
         """Standard deviation over the seeds that have not diverged, shape (N,); NaN for a single seed."""
-        sound = propensity[self.deciding("mean")].astype(float)
-        if len(sound) < 2:
-            return np.full(sound.shape[1], np.nan)
-        return sound.std(axis=0, ddof=1).round(DECIMALS)
+        return pd.DataFrame(propensity[self.deciding("mean")], dtype=float).std().round(DECIMALS).to_numpy()
 
     def deciding(self, policy: str) -> list[int]:
         """Positions of the seeds that `policy` consists of; arguments and errors as for `combined`."""
-        if policy in ENSEMBLES:
-            sound = [k for k, seed in enumerate(self.seeds) if seed not in self.diverged]
-            if not sound:
-                raise FairAllError("the policies of all seeds have diverged: none is left to decide")
-            return sound
-        number = policy.removeprefix(ONE_SEED)
-        if number == policy or not number.isdecimal():
-            raise FairAllError(f"policy {policy}: no such policy; there are mean, median and seed:NUMBER")
-        if int(number) not in self.seeds:
-            raise FairAllError(f"policy {policy}: no such seed; there are {', '.join(map(str, self.seeds))}")
-        if int(number) in self.diverged:
-            raise FairAllError(f"policy {policy} has diverged: choose another, or the mean of the others")
-        return [self.seeds.index(int(number))]
+        sound = {f"seed:{seed}": k for k, seed in enumerate(self.seeds) if seed not in self.diverged}
+        chosen = [k for name, k in sound.items() if policy in (name, *ENSEMBLES)]
+        if not chosen:
+            known = f"mean and median of {', '.join(sound) or 'none'}"
+            raise FairAllError(f"policy {policy}: no such policy, or it has diverged; there are {known}")
+        return chosen
 
 
 def learner_of(config: Config, setting: Setting, share: float = 1.0) -> Learner:
@@ -336,28 +312,20 @@ def learner_of(config: Config, setting: Setting, share: float = 1.0) -> Learner:
     return kind(config.fairness, learner, share)
 
 
-def _points_of(learner: Learner) -> Tensor:
-    """Points of the size that the learner asks for, see `FixedSamples`."""
-    seeds, schema = learner.setting.seeds, learner.setting.schema
-    somebody = torch.tensor([feature.codes[0] if feature.codes else 0.0 for feature in schema])
-    streams = FixedSamples(seeds)
-    learner.propensity(somebody.expand(len(seeds), 1, -1), torch.ones(len(seeds), 1), streams)
-    return streams.points
-
-
 def load_reader(folder: Path) -> PeopleReader:
     """The `Policy.reader` of a saved policy, without its learner; raises as `Policy.load`."""
-    _refuse_damaged(folder)
-    path = folder / FEATURES
-    plain = read_json(path, dict[str, Any])
-    if plain.get("format") != FORMAT:
-        by = f"{shown(str(plain.get('fairall')))}; this is {fairall.__version__}"
-        raise FairAllError(f"{folder} was saved by another version of fairall ({by}); run it anew")
-    try:
+    for name in damaged(folder / SUMS, among=(CONFIG, FEATURES, WEIGHTS)):
+        raise FairAllError(
+            f"{folder / name} is missing, damaged, edited, or of another version of fairall; give the folder "
+            "policy/ of a run, or run it anew"
+        )
+    with one_line(f"{folder / FEATURES}: cannot be read; run it anew"):
+        plain = read_json(folder / FEATURES, dict[str, Any])
+        if plain.get("format") != FORMAT:
+            version = f"{plain.get('fairall')}; this is {fairall.__version__}"
+            raise FairAllError(f"it was saved by another version of fairall ({version})")
         reader = of_plain(PeopleReader, plain)
         schema_of(reader)
-    except (ValueError, FairAllError) as error:
-        raise FairAllError(f"{path}: {shown(str(error), MOST_SHOWN)}") from error
     return reader
 
 
@@ -370,56 +338,3 @@ def schema_of(reader: PeopleReader) -> Schema:
         n_groups=reader.n_groups,
         crossed=reader.sensitive.crossed if reader.sensitive else (),
     )
-
-
-def _tensors(path: Path, n_seeds: int) -> tuple[dict[str, Tensor], Tensor]:
-    """State of the learner and points of a policy of `n_seeds` seeds; raises as `Policy.load`."""
-    try:
-        stored = deserialised(read_bytes(path))
-    except SafetensorError as error:
-        reason = shown(str(error), MOST_SHOWN)
-        raise FairAllError(f"{path}: cannot be read ({reason}); run it anew") from error
-    points = stored.pop(POINTS_NAME, torch.empty(0))
-    if points.ndim != 3 or points.dtype != torch.float32 or not points.shape[2]:
-        raise FairAllError(f"{path} does not hold the weights and points of a policy: run it anew")
-    state = {name.removeprefix(LEARNER): tensor for name, tensor in stored.items()}
-    if len(points) != n_seeds:
-        raise FairAllError(f"{path} holds {len(points)} seeds, and {CONFIG} says seeds={n_seeds}")
-    return state, points
-
-
-def _built(config: Config, reader: PeopleReader, tensors: dict[str, Tensor], folder: Path) -> Learner:
-    """The untrained learner of a configuration, which may need room in proportion to its saved `tensors`."""
-    from fairall.nn.bounded import Bounded, TooLargeError  # a policy that is saved needs it not
-
-    target = config.model._target_
-    try:
-        with Bounded(sum(one.numel() for one in tensors.values()), len(tensors)):
-            return learner_of(config, Setting.of(schema_of(reader), config))
-    except FairAllError as error:
-        raise FairAllError(f"{folder}: {shown(str(error), MOST_SHOWN)}") from error
-    except TooLargeError as error:
-        raise FairAllError(
-            f"{folder / CONFIG} describes larger nets than {WEIGHTS} holds: run it anew"
-        ) from error
-    except Exception as error:  # a class of the user's may raise anything
-        reason = shown(f"{type(error).__name__}: {error}", MOST_SHOWN)
-        raise FairAllError(f"{folder / CONFIG}: {target} cannot be made from it ({reason})") from error
-
-
-def _kinds(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Shapes and types of the tensors of a state by name, None for anything else; archives have any size."""
-    kinds = {name: (one.shape, one.dtype) if isinstance(one, Tensor) else None for name, one in state.items()}
-    return kinds | {name: state[name].dtype for name in state if name.endswith(EXTRA)}
-
-
-def _refuse_damaged(folder: Path) -> None:
-    """Raise FairAllError unless `folder` holds an unchanged policy."""
-    if not (folder / SUMS).exists() and not (folder / CONFIG).exists():
-        within = folder / "policy"
-        hint = f"; did you mean {within}?" if within.is_dir() else ""
-        raise FairAllError(f"{folder} is not a policy: {folder / CONFIG} is missing{hint}")
-    for name in damaged(folder / SUMS, among=(CONFIG, FEATURES, WEIGHTS)):
-        path = folder / name
-        wrong = "damaged, edited" if path.exists() else "missing"
-        raise FairAllError(f"{path} is {wrong}, or of another version of fairall; run it anew")

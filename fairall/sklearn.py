@@ -251,8 +251,8 @@ class SelectiveLabelsClassifier(ClassifierMixin, BaseEstimator):
         """
         people, policy = self._people(X, sensitive_features), self.policy_
         rule = Rule(policy.threshold, draw, places)
-        rule.check(len(people))
-        encoded, margin = policy.encoded(people), None
+        rule.n_places(len(people))  # refused before anything is computed
+        encoded, margin = policy.encoded(people), np.zeros(len(people))
         if places is not None:
             margin = policy.combined(policy.encoded_margin(*encoded), decimals=MARGIN_DECIMALS)
         probability = policy.combined(policy.encoded_propensity(*encoded))

@@ -36,14 +36,13 @@ from fairall.experiment import job
 from fairall.models.learner import Learner, Setting
 from fairall.models.phase1 import Phase1Config
 from fairall.nn import native
-from fairall.nn.native import calls
-from fairall.nn.native.calls import use_threads
-from fairall.online.history import History
+from fairall.online.evaluation import History
 from fairall.online.training import Training
+from fairall.runtime.process import use_threads
 from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Cache, Checkpoint
 from fairall.tracking.store import create_database
-from fairall.worlds.world import World
+from fairall.worlds.part import World
 from tests.composed import composed_once
 
 ComposeConfig = Callable[..., Config]
@@ -93,7 +92,7 @@ def _compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
     source = Path(native.__file__).with_name("kernels.py")
     with FileLock(folder / "compiling.lock"):
         kept = [path.stat().st_mtime for path in source.parent.glob("__pycache__/kernels.policy_epoch-*.nbi")]
-        if calls.kernels() is None or max(kept, default=0.0) > source.stat().st_mtime:
+        if native.kernels() is None or max(kept, default=0.0) > source.stat().st_mtime:
             return
         compile_code()
 

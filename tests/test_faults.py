@@ -208,7 +208,7 @@ def test_a_folder_of_another_run_is_left_alone(finished: Path, tmp_path: Path) -
 @pytest.mark.whole
 def test_a_result_stays_until_the_one_made_anew_is_complete(tmp_path: Path) -> None:
     words = [*SMALL, "model=fairlog", "schedule.time_steps=200", "tracking.enabled=false"]
-    assert typed(*words, cwd=tmp_path).returncode == 0
+    succeeded(*words, cwd=tmp_path)
     outputs = tmp_path / "outputs"
     folder = run_folder(outputs)
     before = files_of(folder)
@@ -282,7 +282,7 @@ def test_a_full_disk_is_one_line_and_nothing_is_half_written(tmp_path: Path) -> 
     assert "checkpoint.pt could not be saved: File too large" in ended.stdout
     left = {path.name for path in run_folder(tmp_path / "outputs").iterdir()}
     assert left <= {"config.yaml", "tracking.json"}
-    assert typed(*SMALL, "tracking.enabled=false", "model=fairlog", cwd=tmp_path).returncode == 0
+    succeeded(*SMALL, "tracking.enabled=false", "model=fairlog", cwd=tmp_path)
 
 
 @pytest.mark.whole

@@ -17,7 +17,7 @@ from fairall.errors import FairAllError
 from fairall.metrics import LATENT, STANDARD, load_measures
 from fairall.online.evaluation import UTILITY_ERROR
 from fairall.results.runs import load_result
-from tests.conftest import CHECKOUT, run_folder, succeeded, typed, typed_line
+from tests.conftest import CHECKOUT, run_folder, succeeded, typed_line
 
 PAGE = (CHECKOUT / "docs" / "extending.md").read_text()
 SECTION = PAGE.split("\n## A measure\n")[1].split("\n## ")[0]
@@ -161,7 +161,7 @@ def test_names_in_the_results_of_a_run_are_refused(module: Path, monkeypatch: py
         model=fairall_I_II dataset=synthetic preset=quick seeds=1 schedule.warm_up_epochs=2
         evaluation.split=validation tracking.enabled=false
     """.split()
-    assert typed(*words, cwd=module.parent).returncode == 0
+    succeeded(*words, cwd=module.parent)
     folder = run_folder(module.parent / "outputs")
     summary = json.loads((folder / "summary.json").read_text())
     names = {*pd.read_csv(folder / "metrics.csv"), *summary["per_seed"][0], UTILITY_ERROR}

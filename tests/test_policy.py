@@ -311,24 +311,22 @@ def test_folders_that_are_no_policy_of_this_version(saved: Path, tmp_path: Path)
     assert [line.split("  ")[1] for line in lines] == ["config.yaml", "features.json", "weights.safetensors"]
     assert last.startswith("# 3 files; ")
     for place in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(FairAllError, match=r"is not a policy: .*config\.yaml is missing"):
+        with pytest.raises(FairAllError, match=r"SUMS is missing, .*; give the folder policy/ of a run, or"):
             Policy.load(place)
-    with pytest.raises(FairAllError, match=r"did you mean .*policy\?"):
-        Policy.load(saved.parent)
     for line in lines:
         name = line.split("  ")[1]
         folder = shutil.copytree(saved, tmp_path / name)
         (folder / name).write_text("another")
-        with pytest.raises(FairAllError, match=f"{folder / name} is damaged"):
+        with pytest.raises(FairAllError, match=f"{folder / name} is missing, damaged"):
             Policy.load(folder)
     folder = shutil.copytree(saved, tmp_path / "policy")
     whole = (folder / SUMS).read_text()
     for kept in (whole.splitlines(keepends=True)[0], ""):
         (folder / SUMS).write_text(kept)
-        with pytest.raises(FairAllError, match="SUMS is damaged"):
+        with pytest.raises(FairAllError, match="SUMS is missing, damaged"):
             Policy.load(folder)
     (folder / SUMS).unlink()
-    with pytest.raises(FairAllError, match="SUMS is missing, or of another version of fairall"):
+    with pytest.raises(FairAllError, match="SUMS is missing, damaged, edited, or of another"):
         Policy.load(folder)
     plain = json.loads((folder / "features.json").read_text())
     assert plain["fairall"] == fairall.__version__
@@ -357,10 +355,10 @@ TARGET = "fairall.models.fairall.FairAll"
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("seeds: 2", "seeds: 10000", "config.yaml says seeds=10000"),
+        ("seeds: 2", "seeds: 10000", "seeds=10000 is not possible: it must be as in weights.safetensors, 2"),
         ("cost:\n  value: 0.5", "cost:\n  value: -3", "cost.value=-3"),
-        ("latent_size: 4", "latent_size: 100000000", "larger nets than weights.safetensors"),
-        ("latent_size: 4", "latent_size: 3", f"does not fit {TARGET}"),
+        ("latent_size: 4", "latent_size: 100000000", "TooLargeError"),
+        ("latent_size: 4", "latent_size: 3", "size mismatch"),
         ("latent_size: 4", "latent_sizes: 4", "model.latent_sizes: no such key, did you mean"),
         (TARGET, "fairall.models.nothing.FairAll", "model._target_=fairall.models.nothing.FairAll names no"),
         (TARGET, "os.path.join", "model._target_=os.path.join: its config_type is not a"),
@@ -408,14 +406,14 @@ def test_features_that_no_run_has_are_refused(
     assert told in refused_folder(folder)
 
 
-@pytest.mark.parametrize("change", ["float64", "name", "points", "seeds", "header"])
+@pytest.mark.parametrize("change", ["shape", "name", "points", "seeds", "header"])
 def test_weights_that_do_not_fit_are_refused(change: str, saved: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(saved, tmp_path / "policy")
     path = folder / "weights.safetensors"
     tensors = safetensors.torch.load_file(path)
     name = next(name for name in tensors if name != "points")
-    if change == "float64":
-        tensors[name] = tensors[name].double()
+    if change == "shape":
+        tensors[name] = tensors[name][1:].contiguous()
     elif change == "name":
         tensors["learner.other"] = tensors.pop(name)
     elif change == "points":
@@ -424,7 +422,7 @@ def test_weights_that_do_not_fit_are_refused(change: str, saved: Path, tmp_path:
         tensors["points"] = tensors["points"].repeat(2, 1, 1)
     content = safetensors.torch.save(tensors)
     path.write_bytes(content[:-1] if change == "header" else content)
-    assert str(path) in refused_folder(folder)
+    assert refused_folder(folder).startswith(f"{folder}: cannot be loaded; run it anew (")
 
 
 OWN_METHOD = """

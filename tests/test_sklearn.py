@@ -307,8 +307,7 @@ def test_damaged_or_no_estimator(fitted: SelectiveLabelsClassifier, tmp_path: Pa
     with pytest.raises(InputError, match="a damaged one"):
         load(tmp_path)
     write_sums(tmp_path / "SUMS", ["state.safetensors", "estimator.json"])
-    with pytest.raises(InputError, match="was edited"):
-        load(tmp_path)
+    assert load(tmp_path).cost == 0.6
     for change in (
         *({"classes_": classes} for classes in (["yes", "no"], ["no"], ["late", "no"], [0, "no"], None)),
         {"costs": 0.6},

@@ -49,10 +49,9 @@ def _done(verb: str, words: Sequence[str]) -> int:
     """Do what a verb says, and return the exit code."""
     from fairall.cli.parser import COMMANDS, read
 
-    options = read(verb, words)
-    as_json = options.pop("json")
     try:
-        lines = io.StringIO()
+        options, lines = read(verb, words), io.StringIO()
+        as_json = options.pop("json")
         with contextlib.redirect_stdout(lines if as_json else sys.stdout):
             answer = COMMANDS[verb].work(**options)
         document, code = answer if isinstance(answer, tuple) else (answer, 0)

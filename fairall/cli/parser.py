@@ -7,13 +7,17 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import fairall
 from fairall.cli import live, verbs
 from fairall.config.choices import configuration_root
 from fairall.runtime.process import whole_number
+
+if TYPE_CHECKING:
+    from fairall.decide.refer import Refer
 
 FLAGS = re.compile(r"-\S+")
 PROGRAM = "python -m fairall"
@@ -25,8 +29,10 @@ OF_RUN = """\
 RUN is the folder of a finished run or of its policy, the beginning of a run's id, or an address in MLflow:
 runs:/ID/policy, models:/NAME/VERSION or models:/m-ID. PEOPLE (CSV, Parquet) has a row for each person, with
 features as in the raw data and the sensitive attribute. KEY=VALUE is separator=... or text_encoding=...
-With --explain --draw, --capacity, --equal-rates, --reasons and --wording are not possible. --equal-rates
-accepts from thresholds that give the groups of PEOPLE equal acceptance rates.
+With --explain only --policy and --strict are possible. --refer leaves decisions to a person: the 20 (or 5%)
+nearest to the threshold, those with a probability of 0.4-0.6, or conflict:20, whose features count most both
+for and against them. --equal-rates accepts from thresholds that give the groups of PEOPLE equal acceptance
+rates.
 
 """
 OF_KEYS = """\
@@ -123,7 +129,7 @@ def read(verb: str, words: Sequence[str]) -> dict[str, Any]:
         allow_abbrev=False,
     )
     for word in command.takes.split():
-        leaf.add_argument(word.lower(), metavar=word, type=whole_number if word == "VERSION" else str)
+        leaf.add_argument(word.lower(), metavar=word, **TAKEN.get(word, {}))
     leaf.add_argument("words", metavar=command.names or "KEY=VALUE", nargs="*", default=[])
     for option in (*command.options, *COMMON):
         leaf.add_argument(*FLAGS.findall(option), **OPTIONS[option])
@@ -141,11 +147,6 @@ def read(verb: str, words: Sequence[str]) -> dict[str, Any]:
     return options | {"typed": shlex.join([*leaf.prog.split(), *words])}
 
 
-def commands() -> dict[str, Sequence[str]]:
-    """The options of each verb, in words of `OPTIONS`; those that all verbs have are at an empty name."""
-    return {"": COMMON} | {name: command.options for name, command in COMMANDS.items()}
-
-
 def number_or_share(word: str) -> int | float:
     """A number of places, or a share as a float of at most 1; a `type` of argparse."""
     if not word.endswith("%"):
@@ -154,6 +155,17 @@ def number_or_share(word: str) -> int | float:
     if not 0 < share <= 1:
         raise ValueError
     return share
+
+
+def referral(word: str) -> Refer:
+    """People to refer: 20, 5%, 0.4-0.6 or conflict:20; a `type` of argparse."""
+    from fairall.decide.refer import Refer
+
+    low, is_band, high = word.partition("-")
+    if is_band:
+        return Refer(band=(float(low), float(high)))
+    most = word.removeprefix("conflict:")
+    return Refer(number_or_share(most), by_conflict=most != word)
 
 
 def folder(word: str) -> Path:
@@ -167,6 +179,11 @@ REPEATED = {"action": "append", "default": []}
 SWITCH = {"action": "store_true"}
 MODEL = {"choices": ("auto", "logistic"), "default": "auto"}
 OUT = {"type": Path, "help": "the file or folder to write"}
+# Settings of argparse of words that a verb takes.
+TAKEN: dict[str, dict[str, Any]] = {
+    "VERSION": {"type": whole_number},
+    "DECISION": {"choices": ("accept", "reject")},
+}
 # Settings of argparse by flag; a word behind a flag tells apart two options of this name.
 OPTIONS: dict[str, dict[str, Any]] = {
     "-o --out": OUT,
@@ -178,11 +195,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--threshold": {"type": float, "help": "least probability to accept"},
     "--draw": {"type": int, "help": "seed; draw decisions of a run, repeatably"},
     "--capacity": {"type": number_or_share, "help": "most people to accept, as 20 or 20%%"},
+    "--refer": {"type": referral, "help": "leave to a person: 20 or 5%% nearest, 0.4-0.6, conflict:20"},
     "--equal-rates": SWITCH | {"help": "accept groups of this table at equal rates"},
     "--trust": REPEATED | {"help": "module of the method of a policy; repeatable"},
     "--strict": SWITCH | {"help": "refuse values unknown from training"},
     "--explain": {"type": whole_number, "help": "explain the decision on this row, from 1"},
-    "--against": {"type": Path, "help": "file of people to compare with, for --explain"},
     "--policy judged": REPEATED | {"help": "RUN, ADDRESS, COLUMN, or decision: those taken"},
     "--proba": REPEATED | {"choices": ("decision", "label"), "help": "what probabilities of --policy are of"},
     "--groups": {
@@ -206,6 +223,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "default": argparse.SUPPRESS,
         "help": "gap above which --monitor alarms; 0.05",
     },
+    "--person": {"metavar": "JSON", "help": 'one, as \'{"id": 7, "age": 41}\', instead of PEOPLE, -o'},
     "--reasons": {
         "dest": "most_reasons",
         "type": whole_number,
@@ -214,8 +232,15 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--wording": {"help": "CSV of feature and words, for --reasons"},
     "--skip": SWITCH | {"help": "leave out rows that cannot be decided on"},
     "--confirm-times": SWITCH | {"help": "accept times over 31 days after all others"},
+    "--waiting": SWITCH | {"help": "write who is waited for to -o"},
     "--dry-run": SWITCH | {"help": "tell what would change, and write nothing"},
     "--html": {"type": Path, "help": "folder to write a page to"},
+    "--by": {
+        "metavar": "NAME",
+        "default": live.login(),
+        "help": "who does it, for the record; your login name",
+    },
+    "--why": {"metavar": "TEXT", "required": True, "help": "the reason, for the record"},
     "--head": {"help": "hash noted earlier, from which the rows must go on"},
     "--smallest-cell": {"type": whole_number, "default": 10, "help": "fewest people shown"},
 }
@@ -223,12 +248,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
 PAIRS = [
     ("--wording", "--reasons", True),
     ("--gap", "--monitor", True),
-    ("--against", "--explain", True),
-    ("--draw", "--explain", False),
-    ("--capacity", "--explain", False),
-    ("--reasons", "--explain", False),
-    ("--threshold", "--draw", False),
-    *(("--equal-rates", other, False) for other in ("--explain", "--draw", "--threshold")),
+    ("--confirm-times", "--waiting", False),
+    *((rule, "--explain", False) for rule in ("--capacity", "--reasons", "--refer")),
+    # Only one of these: a decision on one person, or one way from a probability to a decision.
+    *(
+        (one, other, False)
+        for other, one in combinations(("--explain", "--draw", "--threshold", "--equal-rates"), 2)
+    ),
 ]
 COMMON = ["--trust", "--json"]  # options of every verb
 COMMANDS = {
@@ -271,9 +297,9 @@ COMMANDS = {
             "--draw",
             "--strict",
             "--explain",
-            "--against",
             "-o --out required",
             "--capacity",
+            "--refer",
             "--equal-rates",
             "--reasons",
             "--wording",
@@ -308,16 +334,37 @@ COMMANDS = {
     "live decide": Command(
         "decide on people, and record it",
         live.decide,
-        "LEDGER PEOPLE",
-        ["-o --out required", "--capacity", "--reasons", "--wording", "--skip", "--confirm-times"],
+        "LEDGER",
+        [
+            "-o --out",
+            "--person",
+            "--capacity",
+            "--refer",
+            "--reasons",
+            "--wording",
+            "--skip",
+            "--confirm-times",
+        ],
+        names="PEOPLE",
     ),
-    "live outcomes": Command("record outcomes", live.outcomes, "LEDGER OUTCOMES", ["--confirm-times"]),
+    "live outcomes": Command(
+        "record outcomes, or list who is waited for",
+        live.outcomes,
+        "LEDGER",
+        ["--confirm-times", "--waiting", "-o --out"],
+        names="OUTCOMES",
+    ),
     "live learn": Command("learn from what is new", live.learn, "LEDGER", ["--dry-run"]),
     "live status": Command("where a ledger stands", live.status, "LEDGER", ["--html", "--head"]),
-    "live promote": Command("put a version on duty", live.promote, "LEDGER VERSION"),
-    "live forget": Command("erase the features of a person", partial(live.remove, "forget"), "LEDGER ID"),
+    "live promote": Command("put a version on duty", live.promote, "LEDGER VERSION", ["--by"]),
+    "live override": Command(
+        "decide on somebody as a person", live.override, "LEDGER ID DECISION", ["--by", "--why"]
+    ),
+    "live forget": Command(
+        "erase the features of a person", partial(live.remove, "forget"), "LEDGER ID", ["--by"]
+    ),
     "live withdraw": Command(
-        "leave out an application that was a mistake", partial(live.remove, "withdraw"), "LEDGER ID"
+        "leave out an application that was a mistake", partial(live.remove, "withdraw"), "LEDGER ID", ["--by"]
     ),
     "mlflow sync": Command("log finished runs that MLflow does not have", verbs.mlflow),
 }

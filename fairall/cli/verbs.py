@@ -141,22 +141,22 @@ def decide(
     draw: int | None,
     capacity: int | float | None,
     equal_rates: bool,
-    most_reasons: int | None,
     wording: str | None,
     strict: bool,
     explain: int | None,
-    against: Path | None,
-    **_: Any,
+    typed: str,
+    **options: Any,
 ) -> Plain:
     """Decide on the people of a table, or explain the decision on one of them."""
     from fairall.config.compose import places
-    from fairall.decide.deciding import decide, people_file
+    from fairall.decide.deciding import decide, people_file, show
     from fairall.decide.equal_rates import bound_of_policy
-    from fairall.decide.explain import explain_row, write_explanation
+    from fairall.decide.explain import explain as explained
+    from fairall.decide.explain import write_explanation
     from fairall.decide.load import find_policy
     from fairall.decide.reasons import read_wording
     from fairall.decide.rules import Rule
-    from fairall.nn.native import use_threads
+    from fairall.runtime.process import use_threads
 
     table = people_file(Path(people), words)
     loaded, name = find_policy(run, places(words), trust)
@@ -164,22 +164,24 @@ def decide(
     if explain is None:
         bound = bound_of_policy(loaded) if equal_rates else None
         rule = Rule(loaded.threshold if threshold is None else threshold, draw, capacity, bound)
-        reasons = read_wording(wording)
-        decided = decide(
-            loaded, table, out, rule, which=policy, strict=strict, most_reasons=most_reasons, wording=reasons
+        groups, about = decide(
+            loaded,
+            table,
+            out,
+            rule,
+            which=policy,
+            strict=strict,
+            wording=read_wording(wording),
+            **options,
         )
-        decided.show(name)
+        show(groups, about, name)
         print(f"Decisions: {out}")
-        return {"run": name, **decided.to_plain(), "decisions": str(out)}
-    explanation, warnings = explain_row(
-        loaded, table, explain, against=against, by=policy, threshold=threshold, strict=strict
-    )
+        return {"run": name, **about, "groups": groups.to_dict("index"), "decisions": str(out)}
+    explanation = explained(loaded, table.frame, explain - 1, by=policy, strict=strict)
     write_explanation(explanation, out)
-    for warning in warnings:
-        print(f"Warning: {warning}")
     explanation.show()
     print(f"Explanation: {out}")
-    return {"run": name, **explanation.to_plain(), "warnings": warnings, "explanation": str(out)}
+    return {"run": name, **explanation.to_plain(), "explanation": str(out)}
 
 
 def evaluate(
@@ -190,7 +192,12 @@ def evaluate(
 
     if len(policy) > 2:
         raise FairAllError("--policy: one is judged, two are compared; more than two cannot be")
-    path, frame, of_places = Path(log), None, [word for word in words if word.startswith(PLACES)]
+    path, frame, possible, of_places = (
+        Path(log),
+        None,
+        [],
+        [word for word in words if word.startswith(PLACES)],
+    )
     words, config = [word for word in words if word not in of_places], places(of_places)
     with path.open("rb") if path.is_file() else io.BytesIO() as file:
         is_ledger = "://" in log or file.read(16) == SQLITE
@@ -199,11 +206,13 @@ def evaluate(
 
         ledger = Ledger(log, modules=trust)
         rows = ledger.log()
-        log, frame, words = ledger.store.name, rows.frame, [*rows.words(with_times=bool(monitor)), *words]
+        log, frame, possible = ledger.store.name, rows.frame, rows.possible
+        words = [*rows.words(with_times=bool(monitor)), *words]
     shown = evaluate_log(
         log,
         words,
         frame=frame,
+        possible=possible,
         policies=[None if name == "decision" else name for name in policy] or [None],
         time=monitor,
         outputs_dir=config.outputs_dir,

@@ -351,6 +351,13 @@ class Config:
             self.protocol.scaler.name,
             "training_rows with dataset.gain, whose amounts are of features in the units of these rows",
         )
+        require(
+            not self.fairness.blind or self.fairness.rule is not FairnessRule.none,
+            "fairness.blind",
+            self.fairness.blind,
+            "false with fairness=none, by which methods decide as they learn; give "
+            "fairness=demographic_parity, with fairness.slack=1 for no bound",
+        )
         require(self.splits <= self.seeds, "splits", self.splits, f"at most seeds, which is {self.seeds}")
         require(
             schedule.batches_per_epoch <= min(schedule.applicants, schedule.warm_up_applicants),

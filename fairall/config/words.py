@@ -83,6 +83,13 @@ def literal(text: str) -> str:
     return re.sub(r"(\\*)\$\{", r"\1\1\\${", text)
 
 
+def unescaped(text: Any) -> Any:
+    """Inverse of `literal`; what is no text as it is."""
+    if not isinstance(text, str):
+        return text
+    return re.sub(r"(\\*)\$\{", lambda found: found[1][: len(found[1]) // 2] + "${", text)
+
+
 def quoted(text: str) -> str:
     """A text as Hydra reads it on a command line, in quotation marks if needed."""
     if PLAIN.fullmatch(text):

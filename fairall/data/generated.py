@@ -15,10 +15,9 @@ from torch import Tensor
 
 from fairall.config.checks import at_least, numpy_seed
 from fairall.config.schema import DatasetConfig, ScalerRows
-from fairall.data.applicants import Dynamics, DynamicsConfig
 from fairall.data.dataset import Dataset
 from fairall.data.features import Schema
-from fairall.data.people import People, float32
+from fairall.data.people import Dynamics, DynamicsConfig, People, float32
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.data.splits import shifted
 from fairall.data.table import Table

@@ -1,20 +1,20 @@
-"""Prepared data of a run: scaled people by role."""
+"""Prepared data of a run: scaled people by role, and what their acceptance brings and costs."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from fairall.config.schema import ScalerRows
-from fairall.data.applicants import Draw, DrawnApplicants, Dynamics, RecycledApplicants
+from fairall.config.schema import CONSTANT, ScalerRows
 from fairall.data.features import Kind, Schema
-from fairall.data.people import People
+from fairall.data.people import Decided, Draw, DrawnApplicants, Dynamics, People, RecycledApplicants
 from fairall.data.splits import ROLES
 from fairall.data.table import Table
 from fairall.errors import FairAllError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 FURTHEST = 100.0  # training standard deviations; larger outliers would dominate squared errors
 BLOCK = 2048  # people scaled at once, for less memory
 FEWEST = 20  # people of a group without a warning
+LEAST = 1e-6  # of the mean g + l: a smaller gain or loss of somebody new counts as this one
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Scaler:
         """The scaler of a file of people with features x (N, D): this one, or one fitted on x."""
         return self if self.rows is ScalerRows.training_rows else Scaler(self.schema.measured(x))
 
-    def transform(self, x: np.ndarray) -> torch.Tensor:
+    def transform(self, x: np.ndarray) -> Tensor:
         """Scale features (N, ..., D), in blocks of N; float32."""
         scaled, limit = np.empty(x.shape, np.float32), np.where(self.real, FURTHEST, np.inf)
         blocks = (np.array_split(values, len(x) // BLOCK + 1) for values in (x, scaled))
@@ -66,7 +67,7 @@ class Scaler:
             block[...] = np.clip((raw - self.mean) / self.scale, -limit, limit)
         return torch.from_numpy(scaled)
 
-    def transform_file(self, x: np.ndarray) -> torch.Tensor:
+    def transform_file(self, x: np.ndarray) -> Tensor:
         """Scale the features (N, D) of a file of people by its `of_file`; float32.
 
         With `each_file` the lowest code in the file becomes the first of a discrete feature, and others
@@ -109,7 +110,7 @@ class PreparedData:
     dynamics: Dynamics | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    sample_weight: torch.Tensor | None = None
+    sample_weight: Tensor | None = None
 
     def __post_init__(self) -> None:
         """Refuse people of more than two groups one of which is absent, and warn of groups of few people."""
@@ -218,3 +219,80 @@ class PreparedData:
             if table.logged is not None:
                 digest.update(table.logged.accepted.tobytes() + table.logged.propensity.tobytes())
         return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """Gain g(x) of an accepted person with label 1 and loss l(x) of one with label 0.
+
+    Both are linear in the features, so that everything that sees a person knows them: learners, simulations
+    and saved policies. With the stake g + l and the break-even probability l / (g + l) in place of 1 and c,
+    a decision is worth π·(g + l)·(ỹ − l/(g + l)).
+
+    Attributes:
+        weight: of the scaled features, the constant last, rows g and l, in money, shape (2, D + 1), float64.
+        unit: mean of g + l of the training people, in money.
+    """
+
+    weight: Tensor
+    unit: float
+
+    @classmethod
+    def of(cls, schema: Schema, named: Mapping[str, Mapping[str, float]] | None) -> Amounts | None:
+        """The amounts `Config.amounts`, if there are any, of features with the training rows' mean and scale.
+
+        Raises:
+            FairAllError: where an amount is of something that is no feature, or a feature is called as the
+                constant.
+        """
+        if named is None:
+            return None
+        names = [*schema.names, CONSTANT]
+        if CONSTANT in schema.names:
+            raise FairAllError(
+                f"dataset.gain, dataset.loss: a feature is called {CONSTANT}, which is the part that is the "
+                "same for everybody; rename the column"
+            )
+        for key, weights in named.items():
+            if unknown := [name for name in weights if name not in names]:
+                raise FairAllError(
+                    f"dataset.{key}: {unknown[0]!r} is no feature, and an amount has to be known when one "
+                    f"decides; take {CONSTANT} or some of {', '.join(schema.names)}"
+                )
+        raw = [[weights.get(name, 0.0) for name in names] for weights in named.values()]
+        slopes, constant = torch.tensor(raw, dtype=torch.float64).tensor_split([len(schema)], dim=1)
+        mean, scale = (torch.from_numpy(values) for values in (Scaler(schema).mean, Scaler(schema).scale))
+        weight = torch.cat([slopes * scale, constant + slopes @ mean.unsqueeze(-1)], dim=-1)
+        of_means = slopes @ torch.tensor(schema.mean, dtype=torch.float64) + constant[:, 0]
+        return cls(weight, float(of_means.sum()))
+
+    def raw(self, x: Tensor) -> Tensor:
+        """Gain and loss of scaled features x (..., D), shape (..., 2), in money, float64."""
+        return x.double() @ self.weight[:, :-1].T + self.weight[:, -1]
+
+    def decided_by(self, x: Tensor) -> Tensor:
+        """The same, at least `LEAST` of the mean: somebody new may have values that no training row has."""
+        return self.raw(x).clamp(min=LEAST * abs(self.unit))
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Stake g + l in money, and break-even l / (g + l), of features (..., D); shapes (...), as x."""
+        gain, loss = self.decided_by(x).unbind(-1)
+        return (gain + loss).to(x.dtype), (loss / (gain + loss)).to(x.dtype)
+
+    def require_positive(self, data: PreparedData) -> None:
+        """Raise FairAllError where somebody's gain or loss is not above 0."""
+        for role in ROLES:
+            lowest = self.raw(getattr(data, role).x).flatten(0, -2).min(0).values.tolist()
+            for key, least in zip(("gain", "loss"), lowest, strict=True):
+                if least <= 0.0:
+                    raise FairAllError(
+                        f"dataset.{key}: the least of the {role} people is {least:g}; it has to be above 0 "
+                        "for everybody, so give other weights or leave out who has none"
+                    )
+
+
+def costs(people: People | Decided, cost: float, amounts: Amounts | None) -> dict[str, Any]:
+    """`cost` and `stake` of people as measures take them (`fairall.metrics.measure`), by name."""
+    if amounts is None:
+        return {"cost": cost, "stake": None}
+    return dict(zip(("stake", "cost"), amounts(people.x), strict=True))

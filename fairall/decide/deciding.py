@@ -4,111 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
 
 from fairall.config.compose import PLACES
 from fairall.decide.equal_rates import EqualRates
-from fairall.decide.reasons import reasons
+from fairall.decide.reasons import BY_GROUP, LAWFUL, LEAST, elsewhere, reasons
+from fairall.decide.refer import Refer
 from fairall.decide.rules import Rule
 from fairall.decide.writing import write_rows
-from fairall.display.progress import Display
 from fairall.display.table import print_frame
 from fairall.errors import FairAllError, count
 from fairall.measuring.decisions import free_names, told_of_renamed
 from fairall.models.learner import MARGIN_DECIMALS
-from fairall.policy import ENSEMBLES, Policy
-from fairall.results.result import bound_of
-from fairall.runtime.reading import why_no_file
+from fairall.policy import Policy
 from fairall.storage.files import unnamed
+from fairall.storage.stored import why_no_file
 from fairall.tables.declared import Declared, keywords
 from fairall.tables.files import File
 from fairall.tables.groups import sides
 
 LABEL = "label_probability"
-COLUMNS = ("probability", "spread", LABEL, "decision", "propensity")
-REASONS = "reasons"
 PREFIX = "new_"  # of a column whose name is that of one of the table
 READING = ("separator", "text_encoding")  # keys of dataset=csv
 NO_POINTS = torch.empty(1, 0, 1)  # of a policy of one seed that averages over nothing
-Columns = dict[str, np.ndarray]
-"""Further columns of a table, of shape (N,)."""
-
-
-@dataclass(frozen=True)
-class Tally:
-    """What was decided.
-
-    Attributes:
-        policy: makes the decisions.
-        which: of its seeds, `mean`, `median` or `seed:N`, see `Policy.combined`.
-        rule: from probabilities to decisions.
-        s: sensitive attribute of the people, shape (N,).
-        columns: values of `COLUMNS`.
-        warnings: about the table.
-        notes: on columns, and on people who were drawn.
-    """
-
-    policy: Policy
-    which: str
-    rule: Rule
-    s: np.ndarray
-    columns: Columns
-    warnings: list[str]
-    notes: list[str]
-
-    def groups(self) -> pd.DataFrame:
-        """Number of people and of the accepted, a row for everybody and for each group."""
-        reader, accepted = self.policy.reader, pd.Series(self.columns["decision"])
-        members = {"all": accepted}
-        members |= {reader.group_name(s): accepted[self.s == s] for s in sides(reader.n_groups)}
-        rows = {name: (len(own), int(own.sum())) for name, own in members.items()}
-        return pd.DataFrame.from_dict(rows, orient="index", columns=["people", "accepted"])
-
-    def to_plain(self) -> dict[str, Any]:
-        """Everything as JSON allows it."""
-        spread = self.columns["spread"] if len(self.policy.deciding("mean")) > 1 else None
-        return {
-            "method": self.policy.learner.config.name,
-            "policy": self.which,
-            "seeds": len(self.policy.deciding(self.which)),
-            "diverged_seeds": self.policy.diverged,
-            "rule": self.rule.told(len(self.s)),
-            "fairness": bound_of(self.policy.config.fairness) if self.policy.config else "",
-            "groups": self.groups().to_dict("index"),
-            "mean_spread": None if spread is None else float(spread.mean()),
-            "largest_spread": None if spread is None else float(spread.max()),
-            "notes": self.notes,
-            "warnings": self.warnings,
-        }
-
-    def show(self, run: str) -> None:
-        """Print everything; `run` names the run of the policy."""
-        plain = self.to_plain()
-        seeds = f" of {count(plain['seeds'], 'seed')}" if self.which in ENSEMBLES else ""
-        print(f"Policy: {plain['method']} {run}, {self.which}{seeds}")
-        if self.policy.diverged:
-            print(f"Left out, since they have diverged: seeds {', '.join(map(str, self.policy.diverged))}")
-        print(f"Rule: {plain['rule']}")
-        if plain["fairness"]:
-            print(f"Fairness in training: {plain['fairness']}")
-        groups = self.groups()
-        share = 100 * groups["accepted"] / groups["people"]
-        print_frame(groups.astype(str).assign(share=[f"{one:.1f} %" * (one == one) for one in share]))
-        if plain["mean_spread"] is not None:
-            largest = f"at most {plain['largest_spread']:.3f}"
-            print(f"Spread over seeds: {plain['mean_spread']:.3f} on average, {largest}")
-        for note in self.notes:
-            print(f"Note: {note}")
-        for warning in self.warnings:
-            print(f"Warning: {warning}")
 
 
 def decide(
@@ -117,11 +40,12 @@ def decide(
     out: Path,
     rule: Rule,
     *,
-    which: str = "mean",
-    strict: bool = False,
-    most_reasons: int | None = None,
-    wording: Mapping[str, str] = MappingProxyType({}),
-) -> Tally:
+    which: str,
+    strict: bool,
+    most_reasons: int | None,
+    wording: Mapping[str, str],
+    refer: Refer | None,
+) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Write the table with a decision on each person.
 
     The table is read into memory and its values are judged as a whole before the first decision.
@@ -129,70 +53,119 @@ def decide(
     Args:
         policy: of all seeds.
         table: of people.
-        out: file to write, CSV or, by its ending, Parquet: the columns of the table and those of `COLUMNS`,
-            see docs/decide.md.
+        out: file to write, CSV or, by its ending, Parquet: the columns of the table and those of
+            docs/decide.md.
         rule: from probabilities to decisions.
         which: see `Policy.combined`.
         strict: see `Policy.propensity`.
         most_reasons: largest number of `reasons` for a rejected person, a further column; None for none.
         wording: see `reasons`.
+        refer: who is decided on by a person, of which there is a further column; None for nobody.
+
+    Returns:
+        Numbers of people, of the accepted and of the referred, and the share of the accepted among those
+        decided on, a row for everybody and for each group; and `method`, `policy`, number of `seeds`,
+        `diverged_seeds`, `rule`, and sentences: `notes` on columns and on people, `warnings` about the table,
+        and of a rule that depends on the group.
 
     Raises:
         FairAllError: if the table cannot be read or holds invalid values, the policy has diverged, or `out`
             is the table itself or cannot be a file.
     """
-    policy.deciding(which)
+    seeds, reader = policy.deciding(which), policy.reader
     require_place(out, table.path)
     # Through a symbolic link, which stays.
     with unnamed(out.resolve()) as file:
         x, s, warnings = policy.read(table.frame, strict=strict)
-        rule.check(len(s))
-        wanted = COLUMNS if most_reasons is None else (*COLUMNS, REASONS)
-        names = free_names(wanted, table.frame.columns, PREFIX)
-        notes = told_of_renamed(names, "new", out.name, table.path.name)
-        if not policy.estimates_label:
-            method = policy.learner.config.name
-            notes.append(f"model={method} has no estimate of the label: {names[LABEL]!r} is empty")
-        columns = _computed(policy, x, s, rule, which)
-        probability, deciding, by = columns["probability"], policy, which
+        n, notes = len(s), list[str]()
+        places = rule.n_places(n)
+        of_seeds = policy.encoded_propensity(x, s)
+        probability, label = policy.combined(of_seeds, which), np.full(n, np.nan)
+        if policy.estimates_label:
+            label = policy.combined(policy.encoded_label_probability(x, s), which)
+        else:
+            notes.append(f"model={policy.learner.config.name} has no estimate of the label: {LABEL} is empty")
+        if policy.diverged:
+            notes.append(f"left out, since they have diverged: seeds {', '.join(map(str, policy.diverged))}")
+        referred = np.zeros(n, dtype=bool)
+        if refer is not None:
+            referred = refer.people(policy, x, s, probability, threshold=rule.threshold, by=which)
+            no_place = "" if rule.places is None else "; they take no place"
+            notes.append(f"left to a person, without a decision: {referred.sum()} of {n}, {refer}{no_place}")
+        deciding, by = policy, which
         if rule.bound is None:
-            unlimited = rule.acceptance(probability)
-            taken, propensity = rule.decisions(probability, columns.get("margin"))
+            unlimited, margin = rule.acceptance(probability), np.zeros(n)
+            if rule.places is not None:
+                margin = policy.combined(policy.encoded_margin(x, s), which, decimals=MARGIN_DECIMALS)
+            taken, propensity = rule.decisions(probability, margin, referred)
         else:
             thresholds = EqualRates(policy, which, rule.bound)
+            chances = np.where(referred, np.nan, label)
             unlimited, propensity = (
-                thresholds.acceptance(columns[LABEL], x, s, places)
-                for places in (math.inf, rule.n_places(len(s)))
+                thresholds.acceptance(chances, x, s, most) for most in (math.inf, places)
             )
             taken = rule.by_lot(propensity, s.numpy())
-            deciding, by = Policy(thresholds, policy.reader, NO_POINTS), "mean"
-        columns |= {"decision": taken.astype(np.int8), "propensity": propensity}
-        if most_reasons is not None:
-            left = ~taken
-            columns[REASONS] = np.full(len(left), "", dtype=object)
-            columns[REASONS][left] = reasons(
-                deciding, x[left], s[left], unlimited[left] == 1, most_reasons, wording, by
+            deciding, by = Policy(thresholds, reader, NO_POINTS), "mean"
+        drawn = np.flatnonzero((propensity > 0.0) & (propensity < 1.0))
+        if rule.draw is None and len(drawn):
+            notes.append(
+                f"drawn by lot for the last places: {count(len(drawn), 'person', 'people')}, of whom "
+                f"{taken[drawn].sum()} accepted; `propensity` is the chance of each"
             )
-        written = {own: columns[name] for name, own in names.items()}
-        write_rows(table.table, written, file, out.name, table.declared)
-    drawn = np.flatnonzero((propensity > 0.0) & (propensity < 1.0))
-    if rule.draw is None and len(drawn):
-        notes.append(
-            f"drawn by lot for the last places: {count(len(drawn), 'person', 'people')}, of whom "
-            f"{taken[drawn].sum()} accepted; `propensity` is the chance of each"
-        )
-    return Tally(policy, which, rule, s.numpy(), columns, warnings, notes)
+        columns = pd.DataFrame({"probability": probability, "spread": policy.spread(of_seeds), LABEL: label})
+        columns["decision"] = pd.Series(taken, dtype="Int8").mask(referred)
+        columns["propensity"] = np.where(referred, np.nan, propensity)
+        if refer is not None:
+            columns["referred"] = referred.astype(np.int8)
+        left = ~taken & ~referred
+        if most_reasons is not None:
+            columns["reasons"] = ""
+        if most_reasons is not None and left.any():
+            people, crowded = (x[left], s[left]), unlimited[left] == 1
+            columns.loc[left, "reasons"] = reasons(deciding, *people, crowded, most_reasons, wording, by)
+            more = rule.acceptance(elsewhere(deciding, *people, by)) > unlimited[left] + LEAST
+            if more.any():
+                likelier = "" if rule.draw is None else "likelier to be "
+                notes.append(BY_GROUP.format(more.sum(), len(more), likelier))
+                warnings.append(LAWFUL)
+        free = free_names(columns, table.frame.columns, PREFIX)
+        notes += told_of_renamed(free, "new", out.name, table.path.name)
+        write_rows(table.table, columns.rename(columns=free), file, out.name, table.declared)
+    numbers = pd.DataFrame({"people": 1, "accepted": taken, "referred": referred}, dtype=int)
+    members = {reader.group_name(side): s.numpy() == side for side in sides(reader.n_groups)}
+    groups = pd.DataFrame({"all": True} | members, dtype=int).T @ numbers
+    groups["share"] = groups["accepted"] / (groups["people"] - groups["referred"])
+    return groups, {
+        "method": policy.learner.config.name,
+        "policy": which,
+        "seeds": len(seeds),
+        "diverged_seeds": policy.diverged,
+        "rule": rule.told(n),
+        "notes": notes,
+        "warnings": warnings,
+    }
+
+
+def show(groups: pd.DataFrame, about: dict[str, Any], run: str) -> None:
+    """Print what `decide` returns; `run` names the run of the policy."""
+    seeds = count(about["seeds"], "seed")
+    print(f"Policy: {about['method']} {run}, {about['policy']} of {seeds}")
+    print(f"Rule: {about['rule']}")
+    share = (100 * groups["share"]).map("{:.1f} %".format).replace("nan %", "")
+    print_frame(groups.assign(referred=groups["referred"].astype(str).replace("0", ""), share=share))
+    for kind in ("note", "warning"):
+        for line in about[f"{kind}s"]:
+            print(f"{kind.capitalize()}: {line}")
 
 
 def require_place(out: Path, *read: Path) -> None:
     """Raise FairAllError where decisions cannot be written to `out`, or it is one of the files `read`."""
-    wrong = why_no_file(out) if out.exists() else None
     if not out.parent.is_dir():
         raise FairAllError(f"-o {out}: there is no folder {out.parent}")
-    if wrong:
-        raise FairAllError(f"-o {out}: {wrong}; give the file to write")
-    if out.exists() and any(path.exists() and out.samefile(path) for path in read):
-        raise FairAllError(f"-o {out}: is read by this command; give another file")
+    if out.exists():
+        is_read = any(path.exists() and out.samefile(path) for path in read)
+        if wrong := why_no_file(out) or "is read by this command" * is_read:
+            raise FairAllError(f"-o {out}: {wrong}; give another file to write")
 
 
 def people_file(path: Path, words: Sequence[str]) -> File:
@@ -207,22 +180,5 @@ def people_file(path: Path, words: Sequence[str]) -> File:
     """
     if wrong := why_no_file(path):
         raise FairAllError(f"{path}: {wrong}; give the CSV or Parquet file of the people")
-    given = keywords([word for word in words if not word.startswith(PLACES)], READING)
-    return File(path, Declared.of(missing_by_default=(), **given))
-
-
-def _computed(policy: Policy, x: Tensor, s: Tensor, rule: Rule, which: str) -> Columns:
-    """What the policy says of the people, of shape (N,) each."""
-    with Display().phase("Deciding", 3) as advance:
-        propensity = policy.encoded_propensity(x, s)
-        advance()
-        columns = {"probability": policy.combined(propensity, which), "spread": policy.spread(propensity)}
-        columns[LABEL] = np.full(len(s), np.nan)
-        if policy.estimates_label:
-            columns[LABEL] = policy.combined(policy.encoded_label_probability(x, s), which)
-        advance()
-        if rule.places is not None and rule.bound is None:
-            margin = policy.encoded_margin(x, s)
-            columns["margin"] = policy.combined(margin, which, decimals=MARGIN_DECIMALS)
-        advance()
-    return columns
+    given = [word for word in words if not word.startswith(PLACES)]
+    return File(path, Declared.of(missing_by_default=(), **keywords(given, READING)))

@@ -49,7 +49,8 @@ class EqualRates(ByGroup, FixedPolicy):
         They are 0 or 1, but for people who are equal at a threshold.
 
         Args:
-            p: estimates of p(ỹ = 1 | x, s) with `DECIMALS` decimals, shape (N,).
+            p: estimates of p(ỹ = 1 | x, s) with `DECIMALS` decimals, shape (N,); NaN of people who do not
+                count, and are not accepted.
             x: people as of `Policy.encoded`, shape (N, D).
             s: likewise, shape (N,).
             places: largest sum of the probabilities.
@@ -57,13 +58,11 @@ class EqualRates(ByGroup, FixedPolicy):
         Raises:
             FairAllError: where a group has nobody.
         """
-        for side in sides(self.n_groups):
-            if not (s == side).any():
-                raise FairAllError(
-                    f"--equal-rates: the table has nobody with {self.policy.reader.group_name(side)}; "
-                    "leave it out"
-                )
-        self.share = places / len(s)
+        known = ~np.isnan(p)
+        for side in {*sides(self.n_groups)} - {*s[known].tolist()}:
+            nobody = self.policy.reader.group_name(side)
+            raise FairAllError(f"--equal-rates: the table has nobody with {nobody}; leave it out")
+        self.share = places / known.sum()
         log_odds, x, s = torch.from_numpy(p)[None].logit(eps=LEAST), x[None], s[None]
         self.choose(self.columns(log_odds, x), s)
         return self.accepted(log_odds, x, s)[0].numpy()

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fairall.config.schema import Config
 from fairall.errors import FairAllError
-from fairall.policy import FEATURES, SUMS, WEIGHTS, Policy
+from fairall.policy import SUMS, Policy
 from fairall.results.runs import load_result, run_folder
 
 IN_MLFLOW = ("runs:/", "models:/")
-ADDRESS = re.compile(r"runs:/[^/]+/.+|models:/.+")
 
 
 def load_policy(
@@ -43,32 +41,24 @@ def find_policy(run: str, config: Config, modules: Collection[str] = ()) -> tupl
         config: with `outputs_dir` and `tracking.uri`, which is preferred to MLFLOW_TRACKING_URI.
         modules: see `load_policy`.
     """
-    if run.startswith(IN_MLFLOW):
-        return _downloaded(run, config, modules), run
-    return saved_in(run_folder(run, Path(config.outputs_dir) / "runs"), modules)
+    if not run.startswith(IN_MLFLOW):
+        return saved_in(run_folder(run, Path(config.outputs_dir) / "runs"), modules)
+    from fairall.tracking.fetch import download
+    from fairall.tracking.store import named_uri
+
+    config.tracking.uri = named_uri(config)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        try:
+            download(run, folder, config)
+            for path in folder.rglob(SUMS):
+                return Policy.load(path.parent, modules=modules), run
+        except FairAllError as error:
+            raise FairAllError(f"{run}: {error}") from error
+    raise FairAllError(f"{run}: no policy of fairall; one has an address runs:/ID/policy or models:/NAME/1")
 
 
 def saved_in(path: Path, modules: Collection[str] = ()) -> tuple[Policy, str]:
     """The policy in the folder of a run or of its policy, and a name of the run; raises as `load_policy`."""
-    if any((path / name).exists() for name in (SUMS, FEATURES, WEIGHTS)):
-        return Policy.load(path, modules=modules), path.parent.name if path.name == "policy" else path.name
-    return Policy.load(load_result(path).path / "policy", modules=modules), path.name
-
-
-def _downloaded(address: str, config: Config, modules: Collection[str]) -> Policy:
-    from fairall.tracking.fetch import download
-    from fairall.tracking.store import named_uri
-
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        try:
-            if ADDRESS.fullmatch(address):
-                config.tracking.uri = named_uri(config)
-                download(address, folder, config)
-            for path in folder.rglob(SUMS):
-                return Policy.load(path.parent, modules=modules)
-        except FairAllError as error:
-            raise FairAllError(f"{address}: {error}") from error
-    raise FairAllError(
-        f"{address}: no policy of fairall; one has an address runs:/ID/policy or models:/NAME/1"
-    )
+    folder = path if (path / SUMS).exists() else load_result(path).path / "policy"
+    return Policy.load(folder, modules=modules), (folder.parent if folder.name == "policy" else folder).name

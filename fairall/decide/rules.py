@@ -14,7 +14,6 @@ from fairall.results.result import bound_of
 from fairall.worlds.capacity import n_places, ranks, top
 
 MOST_DRAWN = 100_000  # rows; propensities of drawn decisions with few places take time in rows × places
-SEED_OF_LOTS = 0  # where `draw` gives none
 
 
 @dataclass(frozen=True)
@@ -43,24 +42,23 @@ class Rule:
         if self.draw is not None:
             object.__setattr__(self, "draw", whole_number("draw", self.draw))
 
-    def _generator(self) -> np.random.Generator:
-        """Source of uniform numbers, of which the n-th belongs to the n-th row of the table."""
-        return np.random.default_rng(self._seed)
-
     @property
-    def _seed(self) -> int:
-        return SEED_OF_LOTS if self.draw is None else self.draw
+    def seed(self) -> int:
+        """Of the random numbers, of which the n-th belongs to the n-th row of the table; 0 by default."""
+        return self.draw or 0
 
     def acceptance(self, probability: np.ndarray) -> np.ndarray:
         """Probability with which each person is accepted where places are not limited, shape (N,).
 
         Args:
-            probability: of acceptance by the policy, shape (N,).
+            probability: of acceptance by the policy, shape (N,), or with `bound` by `EqualRates`.
         """
-        return probability if self.draw is not None else (probability >= self.threshold).astype(float)
+        if self.draw is not None or self.bound is not None:
+            return probability
+        return (probability >= self.threshold).astype(float)
 
     def decisions(
-        self, probability: np.ndarray, margin: np.ndarray | None = None
+        self, probability: np.ndarray, margin: np.ndarray | float = 0.0, referred: np.ndarray | bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
         """Decide on a table.
 
@@ -70,16 +68,17 @@ class Rule:
         Args:
             probability: of acceptance, shape (N,).
             margin: orders people for few places, shape (N,); by default all are equal in it.
+            referred: who is not accepted, since a person decides, shape (N,), bool; nobody by default.
 
         Returns:
             Who is accepted, bool, and the propensity with which this rule accepts, given all probabilities
             and margins: 0 or 1 where nothing is drawn. Both of shape (N,).
         """
-        n, propensity = len(probability), self.acceptance(probability)
+        n, propensity = len(probability), np.where(referred, 0.0, self.acceptance(probability))
         if self.places is None:
-            return self._generator().random(n) < propensity, propensity
-        keys = (propensity > 0.0, np.zeros(n) if margin is None else margin, probability)
-        rank = ranks(*(torch.from_numpy(np.asarray(key, dtype=float))[None] for key in keys))
+            return np.random.default_rng(self.seed).random(n) < propensity, propensity
+        keys = np.broadcast_arrays(propensity > 0.0, margin, probability)
+        rank = ranks(*torch.tensor(np.array(keys, dtype=float)).unsqueeze(1))
         propensity = top(torch.from_numpy(propensity)[None], self.n_places(n), rank)[0].numpy()
         return self.by_lot(propensity), propensity
 
@@ -93,41 +92,37 @@ class Rule:
             propensity: shape (N,).
             groups: numbers of the groups, shape (N,), by the last of which people are ordered first.
         """
-        generator = self._generator()
+        generator = np.random.default_rng(self.seed)
         order = np.lexsort((generator.random(len(propensity)), *groups))
         number = np.floor(np.cumsum(propensity[order]) + generator.random())
-        accepted = np.zeros(len(propensity), dtype=bool)
-        accepted[order] = np.diff(number, prepend=0.0) > 0.0
-        return accepted
+        return (np.diff(number, prepend=0.0) > 0.0)[np.argsort(order)]
 
-    def check(self, n: int) -> None:
-        """Raise FairAllError as `n_places` of n people, or where there are no exact propensities."""
-        self.n_places(n)
-        if self.places is not None and self.draw is not None and n > MOST_DRAWN:
+    def n_places(self, n: int) -> int:
+        """Places for n people, n where they are not limited.
+
+        Raises:
+            FairAllError: as `capacity.n_places`, or where exact propensities would take too long.
+        """
+        if self.places is None:
+            return n
+        if self.draw is not None and n > MOST_DRAWN:
             raise FairAllError(
                 f"--draw with --capacity: exact propensities take too long for {n} rows, of which there may "
                 f"be {MOST_DRAWN}; leave one of the two out, or divide the table and its places"
             )
-
-    def n_places(self, n: int) -> int:
-        """Places for n people, n where they are not limited; raises as `capacity.n_places`."""
-        return n if self.places is None else n_places(self.places, n, "places (--capacity)")
+        return n_places(self.places, n, "places (--capacity)")
 
     def told(self, n: int = 0) -> str:
         """The rule for n people, in words; n counts where places are limited."""
         if self.bound is not None:
-            places = "" if self.places is None else f" and at most {self.n_places(n)} people"
-            return (
-                f"accept from thresholds of groups on, chosen in this table for {bound_of(self.bound)}"
-                f"{places}; equal people by lot with seed {self._seed}"
-            )
-        if self.draw is None:
+            told = f"accept from thresholds of groups on, chosen in this table for {bound_of(self.bound)}"
+        elif self.draw is None:
             told = f"accept from a probability of {self.threshold:g} on"
         else:
             told = f"accept with the probability, drawn with seed {self.draw}"
-        if self.places is None:
+        if self.places is not None:
+            order = " in the order of log odds less the policy's own threshold" * (self.bound is None)
+            told += f"; of these at most {self.n_places(n)}{order}"
+        elif self.bound is None:
             return told
-        return (
-            f"{told}; of these at most {self.n_places(n)}, in the order of log odds less the policy's own "
-            f"threshold, equal ones by lot with seed {self._seed}"
-        )
+        return f"{told}; equal people by lot with seed {self.seed}"

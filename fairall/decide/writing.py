@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
-from typing import IO
+from typing import IO, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -17,7 +15,7 @@ ROWS = 10_000  # that are converted at once
 
 
 def write_rows(
-    rows: pa.Table, columns: Mapping[str, np.ndarray], file: IO[bytes], name: str, declared: Declared
+    rows: pa.Table, columns: Mapping[str, Any], file: IO[bytes], name: str, declared: Declared
 ) -> None:
     """Write N rows, and further columns of shape (N,) after their own; NaN becomes an empty cell.
 
@@ -28,17 +26,12 @@ def write_rows(
         name: of the file, by whose ending it is Parquet, else CSV.
         declared: how CSV is written.
     """
+    for column, values in columns.items():
+        rows = rows.append_column(column, pa.array(values, from_pandas=True))
     if name.lower().endswith(PARQUET_ENDINGS):
-        for column, values in columns.items():
-            rows = rows.append_column(column, pa.array(values, from_pandas=True))
         pq.write_table(rows, file)
         return
-    text = io.TextIOWrapper(file, encoding=declared.text_encoding, newline="")
-    try:
-        for start in range(0, max(len(rows), 1), ROWS):
-            part = slice(start, start + ROWS)
-            frame = rows[part].to_pandas(integer_object_nulls=True)
-            frame = frame.assign(**{column: values[part] for column, values in columns.items()})
-            frame.to_csv(text, sep=declared.separator, header=not start, index=False, lineterminator="\n")
-    finally:
-        text.detach()
+    form: Any = {"sep": declared.separator, "encoding": declared.text_encoding, "lineterminator": "\n"}
+    for start in range(0, max(len(rows), 1), ROWS):
+        frame = rows[start : start + ROWS].to_pandas(integer_object_nulls=True)
+        frame.to_csv(file, header=not start, index=False, **form)

@@ -137,7 +137,8 @@ class PageTable(Item):
     """A table of a page.
 
     Attributes:
-        frame: what is shown: `Cell` or text, indexed by group and name of the row (see `frame_of`).
+        frame: what is shown: `Cell` or text, indexed by group and name of the row (see `frame_of`), or by
+            names alone.
         records: for the CSV file: a row per value in plain units, with more detail.
         setting: initial policy and protocol, where values stand beside printed ones of the same kind.
     """
@@ -192,9 +193,12 @@ def markdown_rows(head: Sequence[object], rows: Iterable[Sequence[object]]) -> M
 
 def to_markdown(table: PageTable) -> Markdown:
     """A table as Markdown, with title and note."""
-    write = FORMATS["md"].cell
-    rows = ([*index, *map(write, cells)] for index, *cells in table.frame.itertuples())
-    body = markdown_rows(["", "", *table.frame.columns], rows)
+    write, levels = FORMATS["md"].cell, table.frame.index.nlevels
+    rows = (
+        [*(index if levels > 1 else [index]), *map(write, cells)]
+        for index, *cells in table.frame.itertuples()
+    )
+    body = markdown_rows([*[""] * levels, *table.frame.columns], rows)
     return Markdown(f"### {escaped(table.title)}\n\n{escaped(table.note)}\n\n{body}\n")
 
 

@@ -9,12 +9,18 @@ from typing import Any
 
 import pandas as pd
 
+from fairall.display.format import interval
 from fairall.display.progress import Display
 from fairall.evaluate.evaluation import Comparison, judge
 from fairall.evaluate.log import log_keywords
 from fairall.evaluate.page import Page
 from fairall.evaluate.policies import LOGGED
-from fairall.runtime.reading import why_no_file
+from fairall.storage.stored import why_no_file
+
+MISSING = (
+    "Warning: outcomes of those whom people rejected although policies accepted them are missing, and not at "
+    "random; whatever they are, the 95 % interval of the utility per 100 people: {}"
+)
 
 
 def evaluate_log(
@@ -22,6 +28,7 @@ def evaluate_log(
     words: Sequence[str],
     *,
     frame: pd.DataFrame | None,
+    possible: Sequence[pd.DataFrame],
     policies: Sequence[str | None],
     proba: Sequence[str],
     outputs_dir: str,
@@ -35,6 +42,8 @@ def evaluate_log(
         path: of the log, CSV or Parquet, or a ledger.
         words: KEY=VALUE, see `log_keywords`.
         frame: the log in a ledger; None to read the file.
+        possible: the log where labels are missing, and not at random, with all of these bad and all good;
+            empty for none.
         policies: one or two, as of `target_policy`; None for the one that took the logged decisions.
         proba: what the probabilities of policies are of, as of `judge`: one word, or one for each policy.
         outputs_dir: where runs are looked for by their ids.
@@ -51,13 +60,10 @@ def evaluate_log(
     """
     file = Path(path)
     with Display().phase("Evaluating", 1) as done:
-        judged = judge(
-            policies,
-            file if frame is None else frame,
-            outputs_dir=outputs_dir,
-            proba=proba[0] if len(proba) == 1 else proba or None,
-            **log_keywords(words) | {"path": path} | options,
-        )
+        keywords: dict[str, Any] = log_keywords(words) | {"path": path, "outputs_dir": outputs_dir} | options
+        keywords["proba"] = proba[0] if len(proba) == 1 else proba or None
+        judged = judge(policies, file if frame is None else frame, **keywords)
+        ends = [judge(policies, one, **keywords)[0].values["dr"] for one in possible if len(judged) == 1]
         page = judged[0].page if len(judged) == 1 else Comparison(*judged).page
         page.file = file.name
         if out is None:
@@ -68,5 +74,7 @@ def evaluate_log(
         page.write(out, typed)
         done()
     page.print()
+    if ends:
+        print(MISSING.format(interval(ends[0].low, ends[1].high) or "not known"))
     print(f"Evaluation: {out / 'index.html'}")
     return page

@@ -1,8 +1,7 @@
 """Rows of a ledger in a chain of hashes, by which those that were edited, removed or added are noticed.
 
 An entry of the chain is SHA-256 of the entry before and of the content of a row. The content has a salted
-hash in place of the features of a person, so that these can be erased, and the hashes of the columns of a
-version in place of these.
+hash in place of what may be erased: features of a person, for instance.
 """
 
 from __future__ import annotations
@@ -10,223 +9,146 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
-import pandas as pd
 import sqlalchemy as sql
 
-from fairall.live.store import (
-    APPLICATIONS,
-    BATCHES,
-    CHAIN,
-    CHAINED,
-    ERASED,
-    FORGOTTEN,
-    GENERATOR,
-    LEARNT,
-    VERSIONS,
-    DamagedError,
-)
+from fairall.live.store import CHAIN, CHAINED, ERASED, STATES, DamagedError, newest
 
-LARGE = ("weights", "state", "memory")  # columns of a version
-LARGEST = 10**11  # whole number; of a time it is in the year 5138
-AT_ONCE = 10_000  # rows or values of a query
+AT_ONCE = 10_000  # values of a query
+HEAD = sql.select(CHAIN).order_by(CHAIN.c.id.desc()).limit(1)
 
 
-def append(connection: sql.Connection, table: sql.Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows with the next ids of a table, and their entries of the chain, as the only writer."""
-    last = connection.execute(sql.select(CHAIN).order_by(CHAIN.c.id.desc()).limit(1)).one_or_none()
-    entry, link = (last.id, last.hash) if last else (0, b"")
-    none = -1 if table is BATCHES else 0
-    newest = connection.execute(sql.select(sql.func.coalesce(sql.func.max(table.c.id), none))).scalar_one()
-    entries, written = [], []
-    for number, row in enumerate(rows, 1):
-        whole = {"id": newest + number, "entry": entry + number, **row}
-        salt = secrets.token_bytes(16) if table is APPLICATIONS else None
-        link = _link(link, _content(table, whole, salt))
-        entries.append({"id": entry + number, "hash": link, "salt": salt})
-        written.append(whole)
-    if rows:
-        connection.execute(sql.insert(CHAIN), entries)
+def append(connection: sql.Connection, table: sql.Table, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Insert rows with the next ids of a table, and their entries of the chain, as the only writer.
+
+    Columns `at` and `salt` are the time and a random number; others that a row lacks are NULL.
+    """
+    entry, link = connection.execute(HEAD).one_or_none() or (0, b"")
+    (number,) = newest(connection, table)
+    now, names, links, written = int(time.time()), table.c.keys(), [], []
+    for k, row in enumerate(rows, 1):
+        own = {"id": number + k, "entry": entry + k, "at": now, "salt": secrets.token_bytes(16), **row}
+        written.append({name: own.get(name) for name in names})
+        link = _link(link, table, written[-1].values())
+        links.append({"id": entry + k, "hash": link})
+    if written:
+        connection.execute(sql.insert(CHAIN), links)
         connection.execute(sql.insert(table), written)
 
 
 def read(
-    connection: sql.Connection,
-    table: sql.Table,
-    column: sql.ColumnElement[Any] | None = None,
-    values: Sequence[Any] = (),
-    *,
-    newest: bool = False,
+    connection: sql.Connection, table: sql.Table, name: str = "id", values: Sequence[Any] | None = None
 ) -> list[sql.Row[Any]]:
-    """Rows of a table as they were written, by their ids, without the `LARGE` columns of versions.
+    """Rows of a table as they were written.
 
     Args:
         connection: in a transaction.
         table: of the ledger.
-        column: the rows are those in which it has one of some `values`; None: all rows.
-        values: of the column.
-        newest: whether only the last row is asked for, of which there must be one.
+        name: of a column.
+        values: of this column in the rows, of which those of a value come by their ids; None: all rows, by
+            their ids.
 
     Raises:
-        DamagedError: where a row is not as it was written, or there is no last row.
+        DamagedError: where a row is not as it was written, or is missing among all.
     """
-    before = CHAIN.alias()
-    query = _rows(table).add_columns(CHAIN.c.hash, before.c.hash.label("previous"))
-    query = query.outerjoin(before, before.c.id == table.c.entry - 1)
-    query = query.order_by(table.c.id.desc()).limit(1) if newest else query.order_by(table.c.id)
-    if column is None:
-        parts = [query]
-    else:
-        parts = [query.where(column.in_(values[k : k + AT_ONCE])) for k in range(0, len(values), AT_ONCE)]
-    rows = [row for part in parts for row in connection.execute(part)]
-    if not rows and (newest or column is None):
-        raise DamagedError(f"the table {table.name} has no row")
-    if column is None and not newest and rows[-1].id != len(rows):
+    wanted = range(1, newest(connection, table)[0] + 1) if values is None else values
+    rows = list[sql.Row[Any]]()
+    for start in range(0, len(wanted), AT_ONCE):
+        rows += _checked(connection, table, name, wanted[start : start + AT_ONCE])
+    if values is None and len(rows) != len(wanted):
         raise DamagedError(f"the table {table.name} lacks a row")
-    for row in rows:
-        if row.hash != _link(row.previous or b"", _content(table, row._mapping, row.salt)):
-            raise _changed(table, row)
     return rows
 
 
-def frame(
-    connection: sql.Connection, table: sql.Table, column: sql.ColumnElement[Any], values: Sequence[Any]
-) -> pd.DataFrame:
-    """Rows as of `read`, with the columns of the table."""
-    names = [column.name for column in table.c]
-    rows = read(connection, table, column, values)
-    return pd.DataFrame([row[: len(names)] for row in rows], columns=names)
-
-
-def verify(connection: sql.Connection) -> list[str]:
-    """Check all rows of a ledger, and what their hashes stand for.
-
-    Returns:
-        The entries of the chain, as hexadecimal digits; the last one is the head.
+def last(connection: sql.Connection, table: sql.Table, name: str | None = None, value: Any = None) -> Any:
+    """The last row of a table, or the last one with a value of the column `name`.
 
     Raises:
-        DamagedError: naming the first row that is not as it was written, or is missing.
+        DamagedError: as `read`, and where there is none.
     """
-    written: dict[int, tuple[bytes, sql.Table, sql.Row[Any]]] = {}
-    for table in CHAINED:
-        for row in connection.execute(_rows(table)).yield_per(AT_ONCE):
-            if row.entry in written:
-                raise _changed(table, row)
-            written[row.entry] = _content(table, row._mapping, row.salt), table, row
-    link, links = b"", []
-    for number, entry in enumerate(connection.execute(sql.select(CHAIN).order_by(CHAIN.c.id)), 1):
-        content, table, row = written.pop(number, (b"", CHAIN, entry))
-        link = _link(link, content)
-        if (entry.id, entry.hash) != (number, link):
-            raise _changed(table, row)
-        links.append(link.hex())
-    for _, table, row in written.values():
-        raise _changed(table, row)
-    learnt = 0
-    for number in connection.scalars(sql.select(VERSIONS.c.id)).all():
-        version(connection, number)
-        learnt += len(learnt_rows(connection, number))
-    if learnt != connection.scalar(sql.select(sql.func.count()).select_from(LEARNT)):
-        raise DamagedError(f"the table {LEARNT.name} has rows of no version")
-    generator(connection)
+    for row in _checked(connection, table, name, [value])[-1:]:
+        return row
+    raise DamagedError(f"the table {table.name} lacks a row")
+
+
+@cache
+def _query(table: sql.Table, name: str | None) -> sql.Select[Any]:
+    """Rows with one of `some` values of a column, or the last one; its entry, and the entry before."""
+    before = CHAIN.alias()
+    query = sql.select(table, CHAIN.c.hash.label("link"), before.c.hash.label("previous"))
+    query = query.outerjoin_from(table, CHAIN, CHAIN.c.id == table.c.entry)
+    query = query.outerjoin(before, before.c.id == table.c.entry - 1)
+    if name is None:
+        return query.order_by(table.c.id.desc()).limit(1)
+    some: sql.BindParameter[Any] = sql.bindparam("some", expanding=True)
+    return query.where(table.c[name].in_(some)).order_by(table.c.id)
+
+
+def _checked(
+    connection: sql.Connection, table: sql.Table, name: str | None, some: Sequence[Any]
+) -> list[sql.Row[Any]]:
+    """The result of `_query`, as it was written."""
+    rows = list(connection.execute(_query(table, name), {"some": some}))
+    for row in rows:
+        try:
+            right = row.link == _link(row.previous or b"", table, row[:-2])
+        except TypeError:  # a value of another type, which a database may hold
+            right = False
+        if not right:
+            raise DamagedError(f"row {row[0]} of the table {table.name} is not as it was written, or missing")
+    return rows
+
+
+def verify(connection: sql.Connection) -> tuple[dict[sql.Table, list[sql.Row[Any]]], list[str]]:
+    """Check all rows of a ledger.
+
+    Returns:
+        The rows of each table but `STATES`, as of `read`; and the entries of the chain, as
+        hexadecimal digits, of which the last one is the head.
+
+    Raises:
+        DamagedError: naming the first row that is not as it was written, or the table that lacks one.
+    """
+    rows = {table: read(connection, table) for table in CHAINED if table is not STATES}
+    entries = [row.entry for of in rows.values() for row in of]
+    for number in range(newest(connection, STATES)[0]):  # one at a time, as they are large
+        entries.append(last(connection, STATES, "id", number + 1).entry)
+    links = [link.hex() for link in connection.scalars(sql.select(CHAIN.c.hash).order_by(CHAIN.c.id))]
+    if sorted(entries) != [*range(1, len(links) + 1)]:
+        raise DamagedError("the chain lacks rows, or has more of them")
     if connection.dialect.name == "sqlite":
         found = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
         if found != ["ok"]:
             raise DamagedError(str(found[0]))
-    return links
+    return rows, links
 
 
-def version(connection: sql.Connection, number: int) -> dict[str, Any]:
-    """All columns of a version; raises DamagedError where they are not as they were written."""
-    row = _version(connection, number)
-    erased = read(connection, ERASED, ERASED.c.version, [number])
-    large = connection.execute(
-        sql.select(*(VERSIONS.c[name] for name in LARGE)).where(VERSIONS.c.id == number)
-    )
-    columns = large.one()._asdict()
-    if checksum(columns) != (erased or [row])[-1].sum:
-        raise DamagedError(f"version {number} is not as it was written")
-    return row._asdict() | columns
+def erase(connection: sql.Connection, table: sql.Table, rows: Iterable[Any]) -> None:
+    """Replace the column `ERASED` of rows by its hash."""
+    name = ERASED[table].name
+    for row in rows:
+        hashed = {name: _salted(row.salt, row._mapping[name]), "salt": None}
+        connection.execute(sql.update(table).where(table.c.id == row.id), hashed)
 
 
-def checksum(columns: Mapping[str, Any]) -> str:
-    """SHA-256 of the `LARGE` columns of a version."""
-    return hashlib.sha256(b"".join(columns[name] for name in LARGE)).hexdigest()
+def _link(before: bytes, table: sql.Table, row: Iterable[Any]) -> bytes:
+    """The entry of a row, by its values, after the entry before."""
+    values = list(row)
+    if table in ERASED:
+        place = [*table.c].index(ERASED[table])
+        salt = values.pop(place + 1)
+        if salt is not None:  # else erased
+            values[place] = _salted(salt, values[place])
+    content = json.dumps([table.name, *values], default=bytes.hex).encode()
+    return hashlib.sha256(before + content).digest()
 
 
-def learnt_rows(connection: sql.Connection, number: int) -> pd.DataFrame:
-    """The rows of `LEARNT` of a version, in the order of learning; raises DamagedError as `version`."""
-    query = sql.select(LEARNT).where(LEARNT.c.version == number).order_by(LEARNT.c.part, LEARNT.c.application)
-    rows = [row._asdict() for row in connection.execute(query)]
-    if learnt_hash(rows) != _version(connection, number).learnt:
-        raise DamagedError(f"the people whom version {number} has learnt from are not as they were written")
-    return pd.DataFrame(rows, columns=[column.name for column in LEARNT.c])
-
-
-def learnt_hash(rows: Sequence[Mapping[str, Any]]) -> str:
-    """SHA-256 of rows of `LEARNT` of a version."""
-    content = [[row[name] for name in ("part", "application", "outcome")] for row in rows]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
-
-
-def _version(connection: sql.Connection, number: int) -> sql.Row[Any]:
-    for row in read(connection, VERSIONS, VERSIONS.c.id, [number]):
-        return row
-    raise DamagedError(f"there is no version {number}")
-
-
-def generator(connection: sql.Connection) -> bytes:
-    """State of the random numbers after the last batch; raises DamagedError as `version`."""
-    (last,) = read(connection, BATCHES, newest=True)
-    state = connection.scalar(sql.select(GENERATOR.c.state))
-    if state is None or hashlib.sha256(state).hexdigest() != last.state:
-        raise DamagedError("the state of the random numbers is not as it was written")
-    return state
-
-
-def features_hash(salt: bytes, features: str) -> bytes:
-    """The salted hash of the features of a person."""
-    return hashlib.sha256(salt + features.encode()).digest()
-
-
-def _rows(table: sql.Table) -> sql.Select[Any]:
-    """All rows, with what the hash of an application needs."""
-    columns = [
-        sql.type_coerce(column, sql.Integer).label(column.name) if column.type.python_type is bool else column
-        for column in table.c
-        if column.name not in LARGE or table is not VERSIONS
-    ]
-    query = sql.select(*columns, CHAIN.c.salt).outerjoin_from(table, CHAIN, CHAIN.c.id == table.c.entry)
-    if table is APPLICATIONS:
-        query = query.add_columns(FORGOTTEN.c.features.label("erased"))
-        query = query.outerjoin(FORGOTTEN, FORGOTTEN.c.application == table.c.id)
-    return query
-
-
-def _content(table: sql.Table, row: Mapping[Any, Any], salt: bytes | None) -> bytes:
-    """What the entry of a row is a hash of, beside the entry before."""
-    values: list[Any] = [table.name]
-    for column in table.c:
-        if column.name in LARGE and table is VERSIONS:
-            continue
-        value, kind = row[column.name], column.type.python_type
-        whole = kind in (bool, int)  # not all databases have bool
-        typed = isinstance(value, int if whole else kind) and not (whole and abs(value) > LARGEST)
-        if not typed and not (value is None and column.nullable):
-            raise DamagedError(f"{column.name} of row {row['id']} of the table {table.name} is {value!r:.50}")
-        if column is APPLICATIONS.c.features:
-            if None not in (value, row.get("erased")):
-                raise DamagedError(f"row {row['id']} of the table {table.name} is there, and was forgotten")
-            value = row["erased"] if value is None else features_hash(salt or b"", value)
-        values.append(value.hex() if isinstance(value, bytes) else int(value) if whole and typed else value)
-    return json.dumps(values).encode()
-
-
-def _link(before: bytes, content: bytes) -> bytes:
-    return hashlib.sha256(before + hashlib.sha256(content).digest()).digest()
-
-
-def _changed(table: sql.Table, row: sql.Row[Any]) -> DamagedError:
-    return DamagedError(f"row {row.id} of the table {table.name} is not as it was written, or missing")
+def _salted(salt: bytes, content: Any) -> Any:
+    """The hash of what may be erased: bytes of bytes, else hexadecimal digits."""
+    if isinstance(content, bytes):
+        return hashlib.sha256(salt + content).digest()
+    return hashlib.sha256(salt + str(content).encode()).hexdigest()

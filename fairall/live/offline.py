@@ -15,16 +15,15 @@ import torch
 from fairall.config.checks import require
 from fairall.config.compose import compose_config
 from fairall.config.schema import Config
-from fairall.config.words import override
+from fairall.config.words import words_of
 from fairall.data.dataset import Dataset
 from fairall.data.own_table import WholeLog
-from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.display.progress import Display
-from fairall.errors import FairAllError
+from fairall.errors import FairAllError, one_line
 from fairall.experiment import job, prepare
-from fairall.live.state import Update, packed, unpacked
-from fairall.live.versions import Version, after_warm_up, config_of
+from fairall.live.state import packed, unpacked
+from fairall.live.versions import Version, after_warm_up
 from fairall.policy import Policy
 from fairall.storage.files import damaged, write_sums
 from fairall.tables.cells import spelling
@@ -59,8 +58,8 @@ def learn(
     """
     keys: dict[str, Any] = {"path": "X", "positive": "1", "sensitive": group or "", **columns}
     if group is not None:
-        words_by_value = {str(spelling(value)): str(value) for value in log[group].dropna().unique()}
-        keys["groups"] = [words_by_value[value] for value in sorted(words_by_value)]
+        words_of_groups = {str(spelling(value)): str(value) for value in log[group].dropna().unique()}
+        keys["groups"] = [word for _, word in sorted(words_of_groups.items())]
         if len(keys["groups"]) < 2:
             raise FairAllError(
                 f"column {group!r}: everybody is of one group; leave the sensitive attribute out"
@@ -77,12 +76,9 @@ def learn(
         return replace(data, sample_weight=weights.expand(config.seeds, -1))
 
     with TemporaryDirectory() as folder:
-        composed = compose_config(
-            *("dataset=csv", "initial_policy=logged", "tracking.enabled=false"),
-            *(override(f"dataset.{key}", value) for key, value in keys.items()),
-            *(override("outputs_dir", folder), f"schedule.warm_up_applicants={max(len(log), 64)}"),
-            *words,
-        )
+        given = {"schedule.warm_up_applicants": max(len(log), 64), "outputs_dir": folder, "dataset": keys}
+        fixed = ("dataset=csv", "initial_policy=logged", "tracking.enabled=false")
+        composed = compose_config(*fixed, *words_of(given), *words)
         if estimator is not None:  # a word would turn 1.0 into 1
             composed.model.estimator = estimator
         task = job(composed, whole)
@@ -105,35 +101,31 @@ def step(
         FairAllError: where a column is missing or holds an invalid value.
     """
     taken = accepted & ~np.isnan(label)
-    columns = (np.nan_to_num(taken if p is None else p), taken, np.where(taken, label, 0))
-    tensors = (torch.tensor(one, dtype=torch.float32) for one in columns)
-    n_seeds = len(version.policy.seeds)
-    each = (one.expand(n_seeds, *one.shape) for one in (*version.policy.encoded(people), *tensors))
-    x, s, propensity, known, labels = each
-    return version.learnt([Update(Decided(x, s, propensity, known > 0, labels), torch.tensor(taken))])
+    columns = np.nan_to_num(taken if p is None else p), taken, np.where(taken, label, 0)
+    return version.learnt([version.decided(*version.policy.encoded(people), *columns)])
 
 
 def save(version: Version, folder: Path, about: str) -> None:
-    """Write policy, state of training and a text about them into a folder, and the sums of the last two."""
+    """Write policy, state of training and a text about them into a folder, and the sums of the last two.
+
+    The text is part of the state, and beside it for whoever looks into the folder.
+    """
     (folder / POLICY).mkdir(parents=True, exist_ok=True)
-    version.policy.save(folder / POLICY, config_of(version.policy))
+    version.policy.save(folder / POLICY, version.config)
     (folder / ABOUT).write_bytes(about.encode())
     (folder / STATE).write_bytes(packed({"training": version.training, "about": about}))
     write_sums(folder / "SUMS", [STATE, ABOUT])
 
 
 def load(folder: Path, *, modules: Collection[str] = ()) -> tuple[Version, str]:
-    """What `save` wrote: the version, and the text about it; no code of it is run.
+    """What `save` wrote: the version, and the text about it in the state; no code of it is run.
 
     Raises:
         FairAllError: where a file is missing, damaged or edited, or the method's module may not be imported.
     """
-    if not (folder / "SUMS").is_file() or damaged(folder / "SUMS", among=(STATE, ABOUT)):
+    if damaged(folder / "SUMS", among=(STATE, ABOUT)):
         raise FairAllError(f"{folder} holds no estimator, or a damaged one: save it anew")
-    state = unpacked((folder / STATE).read_bytes())
-    if not isinstance(state, dict) or state.get("about") != (folder / ABOUT).read_text(encoding="utf-8"):
-        raise FairAllError(
-            f"{folder / ABOUT} was edited, or saved by fairall 0.3.0, which can read it: save it anew"
-        )
     version = Version.of(Policy.load(folder / POLICY, modules=modules))
-    return version.restore(state["training"]), state["about"]
+    with one_line(f"{folder}: its state cannot be read: save it anew"):
+        state = unpacked((folder / STATE).read_bytes())
+        return version.restore(state["training"]), state["about"]

@@ -1,9 +1,10 @@
-"""The page of a ledger: what `status` shows, and acceptance and value over its batches and versions."""
+"""The page of a ledger: its card, and acceptance and value over its batches and versions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,54 +14,56 @@ from matplotlib.figure import Figure
 
 from fairall.display.page import PageFigure, write_page
 from fairall.display.style import BLUE, ORANGE, PALETTE, date_axis
-from fairall.display.table import Item, PageTable
+from fairall.display.table import PageTable, escaped, to_markdown
+from fairall.storage.files import write_text
 
-TITLES = {
-    "groups": "Acceptance and value ×100, with 95 % intervals; value is of an accepted person, by outcomes "
-    "as old as the horizon.",
-    "versions": "Where each version stands, and why.",
-    "duties": "Who was on duty since when (UTC), and why.",
-}
 NOT_COMPARED = {"low": 0.0, "estimate": 0.0, "high": 0.0}
+NOTE = (
+    "Above, by date of application: share of the people of each batch who were accepted, with 95 % "
+    "intervals, and the version that decided. Below, by date of making: value of each version less "
+    "that of the policy then on duty, with intervals that hold together. Crosses: outcomes were "
+    "doubtful, or (at 0) no comparison was possible."
+)
+BASIS = ["This is what the ledger has recorded. Nothing here checks any law."]
 
 
-def write(found: dict[str, Any], told: Sequence[str], frames: dict[str, pd.DataFrame], **texts: Any) -> None:
-    """Write index.html, with a file for each table and figure.
+def write(
+    found: dict[str, Any],
+    lines: Sequence[str],
+    tables: Sequence[PageTable],
+    *,
+    folder: Path,
+    title: str,
+    made: str,
+) -> None:
+    """Write index.html, with a file for each table and figure, and the same as card.md.
 
     Args:
         found: by `status`.
-        told: lines above.
-        frames: tables by keys of `TITLES`.
-        texts: `folder` to write to, `title` of the page, and `made`, the command line of the user.
+        lines: of it.
+        tables: of it.
+        folder: to write to.
+        title: of the page.
+        made: the last line.
 
     Raises:
         FairAllError: where the folder cannot be written.
     """
-    items: list[Item] = []
-    figures: list[Item] = []
-    for key, frame in frames.items():
-        shown, records = frame.set_axis(pd.MultiIndex.from_product([[""], frame.index])), frame.reset_index()
-        items.append(
-            PageTable(key=key, title=key.capitalize(), note=TITLES[key], frame=shown, records=records)
-        )
-    if found["courses"]:
-        note = (
-            "Above, by date of application: share of the people of each batch who were accepted, with 95 % "
-            "intervals, and the version that decided. Below, by date of making: value of each version less "
-            "that of the policy then on duty, with intervals that hold together. Crosses: outcomes were "
-            "doubtful, or (at 0) no comparison was possible."
-        )
-        draw = partial(draw_courses, found)
-        figures.append(PageFigure(key="courses", title="Over time", note=note, draw=draw, wide=True))
-    sections = {"": figures, "Status": items}
-    write_page(texts["folder"], texts["title"], sections, opening=list(told), made=texts["made"])
+    figure = PageFigure(key="courses", title="Over time", note=NOTE, draw=partial(draw_courses, found))
+    figures = [figure] if found["courses"] else []
+    write_page(folder, title, {"": [*figures, *tables]}, opening=lines, basis=BASIS, made=made)
+    pictures = [f"![{one.title}: {one.note}](figures/{one.key}.png)" for one in figures]
+    told = "\n".join(f"- {escaped(line)}" for line in [*lines, *BASIS])
+    parts = [f"# {escaped(title)}", told, *pictures, *map(to_markdown, tables), escaped(made)]
+    write_text(folder / "card.md", "\n\n".join(parts) + "\n")
 
 
 def draw_courses(found: dict[str, Any]) -> Figure:
     """Acceptance rates of the groups over batches, and differences in value of versions."""
     figure = Figure(figsize=(7, 4), layout="constrained")
-    for axes, part in zip(figure.subplots(2), (draw_acceptance, draw_value), strict=True):
-        part(found, axes)
+    above, below = figure.subplots(2)
+    draw_acceptance(found, above)
+    draw_value(found, below)
     return figure
 
 
@@ -83,12 +86,13 @@ def draw_acceptance(found: dict[str, Any], axes: Axes) -> None:
 
 def draw_value(found: dict[str, Any], axes: Axes) -> None:
     """Differences in value of versions from the policy then on duty, with intervals, by dates."""
+    scale, unit = (1, " (money per person)") if found["money"] else (100, "")
     for one in found["versions"][1:]:
         value, made = one["value"] or NOT_COMPARED, pd.Timestamp(one["until"])
-        low, middle, high = (100 * value[name] for name in ("low", "estimate", "high"))
+        low, middle, high = (scale * value[name] for name in ("low", "estimate", "high"))
         fmt, color = ("x", ORANGE) if one["doubt"] else ("o", BLUE)
         axes.errorbar(made, middle, [[middle - low], [high - middle]], fmt=fmt, color=color)
         axes.annotate(f" {one['version']}", (made, middle))
     axes.axhline(0, color="0.5", lw=0.5)
-    axes.set(ylabel="difference in value")
+    axes.set(ylabel=f"difference in value{unit}")
     date_axis(axes)

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import json
+import re
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import sqlalchemy as sql
-import torch
 from torch import Tensor
 
+from fairall.data.people import float32
 from fairall.data.prepared import Scaler
 from fairall.errors import FairAllError
-from fairall.live.due import clock
 from fairall.live.settings import Settings
-from fairall.policy import schema_of
 from fairall.tables.cells import identifiers, refuse, shown, spelling, taken, words_of
-from fairall.tables.groups import sides
 from fairall.tables.infer import LARGEST
-from fairall.tables.people import CODED, PeopleReader
+from fairall.tables.people import PeopleReader
 
 DAY = 86400
 AHEAD = DAY  # seconds that a time may be after that of this machine, which may be in another time zone
 LATE = 2 * DAY  # that an application may be before the last one, which may be `AHEAD` and have an hour
 FAR = 31 * DAY  # after all other times, from which on a time has to be confirmed
 LONGEST, LONGEST_CELL = 200, 10_000  # characters of an id, and of another cell
+UNSEEN = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # which a database or an encoding may refuse
 
 
 class Applicants(NamedTuple):
@@ -38,7 +35,7 @@ class Applicants(NamedTuple):
         ids: of the people.
         time: in seconds since 1970, shape (N,).
         timed: whether the table has times.
-        features: cells of the features as a row of CSV each.
+        features: cells of the features as JSON, a list each.
         x: encoded and scaled, shape (N, D), float32.
         s: sensitive attribute, shape (N,), float32.
         notes: doubts about values, a sentence each.
@@ -53,7 +50,9 @@ class Applicants(NamedTuple):
     notes: list[str]
 
 
-def applicants(people: pd.DataFrame, ids: list[str], reader: PeopleReader, settings: Settings) -> Applicants:
+def applicants(
+    people: pd.DataFrame, ids: list[str], reader: PeopleReader, scaler: Scaler, settings: Settings
+) -> Applicants:
     """Read a table of people to decide on.
 
     Args:
@@ -61,40 +60,35 @@ def applicants(people: pd.DataFrame, ids: list[str], reader: PeopleReader, setti
             attribute, perhaps of `settings.time`, and no others.
         ids: by `ids_of`.
         reader: of people as the policy has learnt from.
+        scaler: of their features.
         settings: of the ledger.
 
     Raises:
         FairAllError: where a column is missing or unknown, or a value is not possible.
     """
-    unknown = [str(name) for name in people if name not in (settings.id, settings.time, *reader.columns)]
-    if unknown:
-        raise FairAllError(f"column {shown(unknown[0])!r} is new to the policy: leave it out of the table")
-    cells = pd.DataFrame({name: _texts(people[name]) for name in reader.columns if name in people})
-    for _, column in cells.items():
-        refuse(column, column.str.len() > LONGEST_CELL, f"is longer than {LONGEST_CELL} characters")
-    x, s, notes = reader.read(cells, refuse_unknown=True)
-    for k, name in enumerate(reader.names):
-        refuse(cells[name], np.abs(x[:, k]) > LARGEST, f"is beyond {LARGEST:g}: use another unit")
-    features = list(map(as_row, cells[reader.names].fillna("").to_numpy(dtype=object)))
-    scaled = Scaler(schema_of(reader)).transform(x)
-    group = torch.tensor(s, dtype=torch.float32)
+    for name in people:
+        if name not in (settings.id, settings.time, *reader.columns):
+            raise FairAllError(f"column {shown(str(name))!r} is new to the policy: leave it out of the table")
+    texts = {name: _texts(people[name]) for name in reader.columns if name in people}
+    x, s, notes = reader.read(pd.DataFrame(texts, people.index, dtype=object), refuse_unknown=True)
+    beyond = np.abs(x) > LARGEST
+    for k in np.flatnonzero(beyond.any(0)):
+        refuse(people[reader.names[k]], beyond[:, k], f"is beyond {LARGEST:g}: use another unit")
+    rows = zip(*(texts[name] for name in reader.names), strict=True)
+    features = [json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows]
     times = _times(people, settings, int(time.time()))
-    return Applicants(ids, times, settings.time in people, features, scaled, group, notes)
+    return Applicants(ids, times, settings.time in people, features, scaler.transform(x), float32(s), notes)
 
 
-def require_near(
-    table: pd.DataFrame, times: np.ndarray, connection: sql.Connection, settings: Settings
-) -> None:
+def require_near(table: pd.DataFrame, times: np.ndarray, latest: float, settings: Settings) -> None:
     """Raise RowsError where times (N,) in seconds are more than `FAR` after all others.
 
-    The others are those of the table and the latest one in the ledger; where the ledger has none, the later
+    The others are those of the table and the `latest` one in the ledger; where this is 0, the later
     half of the table is compared with the earlier one. A time of the last day is possible at any rate, since
     a ledger may rest.
     """
-    old = sorted(times[times < time.time() - DAY])
-    if old:
-        latest = clock(connection) or float(np.median(times))
-    for moment in old:
+    latest = latest or float(np.median(times))
+    for moment in sorted(times[times < time.time() - DAY]):
         if moment - latest > FAR:
             why = f"is far after all other times, of which the latest is {told(latest)}"
             how = "correct it, or confirm it with --confirm-times (confirm_times=True)"
@@ -102,29 +96,9 @@ def require_near(
         latest = max(latest, moment)
 
 
-def encoded(features: Sequence[str], reader: PeopleReader) -> Tensor:
-    """X (N, D) of people as `Applicants.features` has them; that of a row without cells is 0."""
-    known = [row for row in features if row]
-    x = torch.zeros(len(features), len(reader.features))
-    if known:
-        anybody = f"{sides(reader.n_groups)[0]:g}"
-        values, _, _ = reader.read(cells_of(known, reader.names).assign(**{CODED: anybody}))
-        x[[bool(row) for row in features]] = Scaler(schema_of(reader)).transform(values)
-    return x
-
-
 def cells_of(features: Sequence[str], names: Sequence[str]) -> pd.DataFrame:
-    """Cells of rows of CSV as texts, missing where they are empty."""
-    rows = list(csv.reader(io.StringIO("\n".join(features), newline="")))
-    frame = pd.DataFrame(rows, columns=list(names), dtype=object)
-    return frame.mask(frame == "")
-
-
-def as_row(cells: Sequence[object]) -> str:
-    """Cells as a row of CSV."""
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="").writerow(cells)
-    return text.getvalue()
+    """Cells of `Applicants.features` as texts, None where they are empty."""
+    return pd.DataFrame([json.loads(row) for row in features], columns=[*names], dtype=object)
 
 
 def outcomes(table: pd.DataFrame, settings: Settings, now: int) -> tuple[np.ndarray, np.ndarray]:
@@ -141,20 +115,27 @@ def outcomes(table: pd.DataFrame, settings: Settings, now: int) -> tuple[np.ndar
     Raises:
         FairAllError: where a column is missing or unknown, or a value is not possible.
     """
-    unknown = [str(name) for name in table if name not in (settings.id, settings.label, settings.time)]
-    if unknown or settings.label not in table:
-        what = f"has a column {shown(unknown[0])!r}" if unknown else f"lacks the column {settings.label!r}"
-        raise FairAllError(
-            f"the table {what}; it has {settings.id!r}, {settings.label!r} and perhaps {settings.time!r}"
-        )
-    words: dict[float | str, int] = {0.0: 0, 1.0: 1, spelling(settings.negative): 0}
-    words[spelling(settings.positive)] = 1
-    given = table[settings.label].astype(object)
-    label = np.array([-1 if pd.isna(cell) else words.get(spelling(cell), -1) for cell in given])
-    refuse(
-        given, label < 0, f"is no outcome; it must be {settings.positive} or {settings.negative}, or 1 or 0"
-    )
+    needed = f"it has {settings.id!r}, {settings.label!r} and perhaps {settings.time!r}"
+    for name in table:
+        if name not in (settings.id, settings.label, settings.time):
+            raise FairAllError(f"the table has a column {shown(str(name))!r}; {needed}")
+    if settings.label not in table:
+        raise FairAllError(f"the table lacks the column {settings.label!r}; {needed}")
+    own = {spelling(settings.negative): 0, spelling(settings.positive): 1}
+    words = {0.0: 0, 1.0: 1} | own
+    codes, texts = words_of(table[settings.label])
+    label = taken([words.get(spelling(text), -1) for text in texts], codes, -1)
+    why = f"is no outcome; it must be {settings.positive} or {settings.negative}, or 1 or 0"
+    refuse(table[settings.label], label < 0, why)
     return label, _times(table, settings, now)
+
+
+def text(name: str, given: object) -> str:
+    """A text for the record; raises FairAllError where it is none, too long or has control characters."""
+    if not isinstance(given, str) or len(given) > LONGEST_CELL or UNSEEN.search(given):
+        wanted = f"a text of at most {LONGEST_CELL} characters on one line"
+        raise FairAllError(f"{name}: give {wanted}, not {shown(str(given))!a}")
+    return given
 
 
 def told(seconds: float) -> str:
@@ -184,20 +165,26 @@ def ids_of(table: pd.DataFrame, settings: Settings) -> list[str]:
     if settings.id not in table:
         raise FairAllError(f"the table lacks the column {settings.id!r} of ids (live.id=COLUMN at the start)")
     column = table[settings.id]
-    texts = pd.Series(identifiers(column), index=column.index, dtype=object)
-    refuse(column, texts.isna(), "is no id")
+    texts = identifiers(column).tolist()
+    refuse(column, [text is None for text in texts], "is no id")
     fraction = [isinstance(cell, float) and cell % 1 != 0 for cell in column]
-    refuse(column, np.array(fraction), "has a fraction, and is no id: write ids as whole numbers or as text")
-    refuse(column, texts.str.len() > LONGEST, f"is no id: at most {LONGEST} characters are possible")
-    refuse(column, texts.duplicated(keep=False), "is in several rows; an id stands for one application")
-    return texts.tolist()
+    refuse(column, fraction, "has a fraction, and is no id: write ids as whole numbers or as text")
+    long = [len(text) > LONGEST for text in texts]
+    refuse(column, long, f"is no id: at most {LONGEST} characters are possible")
+    unseen = [UNSEEN.search(text) is not None for text in texts]
+    refuse(column, unseen, "is no id: it has control characters")
+    several = pd.Series(texts).duplicated(keep=False)
+    refuse(column, several, "is in several rows; an id stands for one application")
+    return texts
 
 
-def _texts(column: pd.Series) -> pd.Series:
-    """Cells as texts that read as the same values, missing where they are empty."""
+def _texts(column: pd.Series) -> np.ndarray:
+    """Cells (N,) as texts that read as the same values, None where they are empty."""
     codes, words = words_of(column)
     texts = np.array([word.strip() or None for word in words], dtype=object)
-    return pd.Series(taken(texts, codes, None), dtype=object, index=column.index, name=column.name)
+    long = taken([len(word) > LONGEST_CELL for word in words], codes, False)
+    refuse(column, long, f"is longer than {LONGEST_CELL} characters")
+    return taken(texts, codes, None)
 
 
 def _times(table: pd.DataFrame, settings: Settings, now: int) -> np.ndarray:
@@ -205,10 +192,9 @@ def _times(table: pd.DataFrame, settings: Settings, now: int) -> np.ndarray:
     if settings.time not in table:
         return np.full(len(table), now)
     column = table[settings.time]
-    texts = _texts(column)
-    parsed = pd.to_datetime(texts, errors="coerce", utc=True, format="ISO8601")
+    parsed = pd.to_datetime(_texts(column), errors="coerce", utc=True, format="ISO8601")
     refuse(column, parsed.isna(), "is no time; it must be as 2026-03-31 or 2026-03-31 17:05:00")
-    seconds = parsed.dt.as_unit("s").astype("int64")
+    seconds = parsed.as_unit("s").asi8
     refuse(column, seconds > time.time() + AHEAD, "is in the future")
     refuse(column, seconds < 0, "is before 1970")
-    return seconds.to_numpy(dtype=np.int64)
+    return seconds

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from fairall.config.compose import places
-from fairall.live import versions
 from fairall.live.ledger import Ledger
-from fairall.policy import Policy
 from fairall.tracking.logger import register as register_policy
 from fairall.tracking.store import UnreachableError, connected, experiment_of, named_uri
-
-if TYPE_CHECKING:
-    from mlflow import MlflowClient
 
 CHALLENGER = "challenger"
 TAG = "fairall.version"  # number of the version in its ledger
 
 
-def register(ledger: Ledger, words: Sequence[str], **aliases: int) -> None:
-    """Register versions where `tracking.register=NAME` is among the words of a command.
+def register(ledger: Ledger, words: Sequence[str], alias: str, number: int) -> None:
+    """Register a version, if need be, and move an alias, where a word of a command is tracking.register=NAME.
 
     The configuration that the ledger stores may be a stranger's: it says neither the name nor the store.
-    Prints a line for each: its address, or a warning where MLflow cannot be reached. The same words on a
-    later command make that good for the versions that it names.
+    Prints the address, or a warning where MLflow cannot be reached. The same words on a later command make
+    that good.
 
     Args:
-        ledger: whose versions they are.
+        ledger: whose version it is.
         words: of the command. The store is `tracking.uri`, MLFLOW_TRACKING_URI, or that in `outputs_dir`.
-        aliases: number of the version by alias.
+        alias: `champion` or `challenger`.
+        number: of the version.
     """
     if not any(word.startswith("tracking") for word in words):
         return
@@ -37,49 +32,26 @@ def register(ledger: Ledger, words: Sequence[str], **aliases: int) -> None:
     config.tracking.uri, name = named_uri(config), config.tracking.register
     if name is None:
         return
-    stored = ledger.about
     with ledger.store.reading() as connection:
-        policies = {
-            number: versions.read(connection, stored, number, modules=ledger.modules).policy
-            for number in set(aliases.values())
-        }
+        version = ledger.version(connection, number)
     try:
         with connected(config) as client:
-            experiment = experiment_of(client, config)
-            for line in _register(client, experiment, ledger.store.name, name, policies, aliases):
-                print(line)
+            import mlflow
+
+            from fairall.tracking.model import log_policy
+
+            tags, found = {TAG: str(number)}, client.search_model_versions(f"name = '{name}'")
+            models = [one.version for one in found if one.tags.get(TAG) == str(number)]
+            if not models:
+                title = f"{ledger.store.name}, version {number}"
+                run = client.create_run(experiment_of(client, config), run_name=title, tags=tags).info.run_id
+                with mlflow.start_run(run, nested=True), version.saved() as folder:
+                    log_policy(folder, version.config, tags)
+                models = [register_policy(client, name, run, tags)]
+            client.set_registered_model_alias(name, alias, str(models[0]))
+            aliases = client.get_registered_model(name).aliases
+            if alias != CHALLENGER and aliases.get(CHALLENGER) == aliases[alias]:
+                client.delete_registered_model_alias(name, CHALLENGER)
+        print(f"Registered: version {number} is models:/{name}@{alias}")
     except UnreachableError as error:
         print(f"Warning: {error}")
-
-
-def _register(
-    client: MlflowClient,
-    experiment: str,
-    ledger: str,
-    name: str,
-    policies: Mapping[int, Policy],
-    aliases: Mapping[str, int],
-) -> list[str]:
-    """Register the versions that MLflow lacks, and move the aliases."""
-    import mlflow
-
-    from fairall.tracking.model import log_policy
-
-    lines = []
-    registered = {
-        model.tags.get(TAG): str(model.version) for model in client.search_model_versions(f"name = '{name}'")
-    }
-    for alias, number in aliases.items():
-        tags, policy = {TAG: str(number)}, policies[number]
-        if str(number) not in registered:
-            run = client.create_run(experiment, run_name=f"{ledger}, version {number}", tags=tags).info.run_id
-            with mlflow.start_run(run, nested=True), versions.saved(policy) as folder:
-                log_policy(folder, versions.config_of(policy), tags)
-            registered[str(number)] = str(register_policy(client, name, run, tags))
-        version = registered[str(number)]
-        client.set_registered_model_alias(name, alias, version)
-        challenger = client.get_registered_model(name).aliases.get(CHALLENGER)
-        if alias != CHALLENGER and str(challenger) == version:
-            client.delete_registered_model_alias(name, CHALLENGER)
-        lines.append(f"Registered: version {number} is models:/{name}@{alias}")
-    return lines

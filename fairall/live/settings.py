@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
-from fairall.config.checks import below_one, check_values, limited
+from fairall.config.checks import check_values, limited, require
 from fairall.config.words import nearest
 from fairall.errors import FairAllError
 
 PREFIX = "live."
 PROMOTE = "by_hand", "if_better"
 UNITS = {"s": 1, "h": 3600, "d": 86400}
+name = partial(limited, "a name", bool)
+share = partial(
+    limited, "a number from 0, below 1", lambda value: isinstance(value, float) and 0 <= value < 1
+)
 
 
 @dataclass(frozen=True)
@@ -35,77 +40,57 @@ class Settings:
         negative: word of a bad one, as 0 is.
     """
 
-    horizon: int | None = limited("null or seconds", lambda age: age is None or 0 <= age < 10**9, 0)
-    held_out: float = below_one(0.05)
-    explore: float = below_one(0.02)
+    horizon: int | None = limited("as 90d, 12h, 0 or null", lambda age: age in range(10**9), 0)
+    held_out: float = share(0.05)
+    explore: float = share(0.02)
     promote: str = limited("by_hand or if_better", PROMOTE.__contains__, "by_hand")
-    gap: float = below_one(0.05)
-    id: str = "id"
-    time: str = "time"
-    label: str = "label"
-    positive: str = "1"
-    negative: str = "0"
+    gap: float = share(0.05)
+    id: str = name("id")
+    time: str = name("time")
+    label: str = name("label")
+    positive: str = name("1")
+    negative: str = name("0")
 
     def __post_init__(self) -> None:
         check_values(self, "live")
 
     @classmethod
-    def read(cls, words: Sequence[str], **defaults: str) -> Settings:
+    def read(cls, words: Sequence[str], columns: Sequence[str] = (), **defaults: str) -> Settings:
         """Settings by words `live.KEY=VALUE`; others have `defaults`.
 
         Raises:
-            FairAllError: where there is no such key, or its value is not possible.
+            FairAllError: where there is no such key, its value is not possible, two names are alike, or one
+                is that of one of the `columns` that decisions depend on.
         """
-        known, given = [field.name for field in fields(cls)], dict[str, Any](defaults)
+        known, given = {field.name: field.default for field in fields(cls)}, dict[str, Any](defaults)
         for word in words:
             key, _, value = word.removeprefix(PREFIX).partition("=")
             if key not in known:
                 near = nearest(key, known) or f"; there are {', '.join(known)}"
                 raise FairAllError(f"{word}: no such key{near}")
-            read, allowed = VALUES.get(key, (_name, "a name"))
-            if (found := read(value)) is NotImplemented:
-                raise FairAllError(f"{word} is not possible: it must be {allowed}")
-            given[key] = found
-        made = replace(cls(), **given)
-        for names in (("id", "time", "label"), ("positive", "negative")):
-            values = [getattr(made, name) for name in names]
-            if len(set(values)) < len(values):
-                told = f"{PREFIX}{f', {PREFIX}'.join(names)} are {', '.join(values)}"
-                raise FairAllError(f"{told}: give {len(values)} different words")
+            given[key] = READ[type(known[key])](value)
+        made, taken = cls(**given), [*columns]
+        for key in ("id", "time", "label"):
+            column, allowed = getattr(made, key), f"none of {', '.join(taken)}, a column of its own"
+            require(column not in taken, PREFIX + key, column, allowed)
+            taken.append(column)
+        require(made.positive != made.negative, "live.positive", made.positive, "unlike live.negative")
         return made
-
-    def require_no_feature(self, columns: Sequence[str]) -> None:
-        """Raise FairAllError where a name is that of one of the `columns` that decisions depend on."""
-        for name in ("id", "time", "label"):
-            if getattr(self, name) in columns:
-                raise FairAllError(f"{PREFIX}{name}={getattr(self, name)}: the policy decides by this column")
 
 
 def seconds(text: str) -> Any:
-    """A duration such as 90d, 12h or 0 in seconds, None for null, NotImplemented for anything else.
+    """A duration such as 90d, 12h or 0 in seconds, None for null; anything else as it is.
 
     Examples:
-        >>> seconds("90d"), seconds("0"), seconds("null")
-        (7776000, 0, None)
+        >>> seconds("90d"), seconds("0"), seconds("null"), seconds("soon")
+        (7776000, 0, None, 'soon')
     """
     found = re.fullmatch(r"(\d{1,6})([shd])", "0s" if text == "0" else text)
-    return int(found[1]) * UNITS[found[2]] if found else None if text == "null" else NotImplemented
+    return int(found[1]) * UNITS[found[2]] if found else None if text == "null" else text
 
 
-def _share(text: str) -> Any:
-    return float(text) if re.fullmatch(r"0?\.\d+|0", text) and float(text) < 1 else NotImplemented
+def _number(text: str) -> Any:
+    return float(text) if re.fullmatch(r"\d*\.?\d+", text) else text
 
 
-def _name(text: str) -> Any:
-    return text or NotImplemented
-
-
-# How values are read, and what they must be.
-VALUES: dict[str, tuple[Callable[[str], Any], str]] = {
-    **dict.fromkeys(("held_out", "explore", "gap"), (_share, "a number from 0, below 1")),
-    "horizon": (seconds, "as 90d, 12h, 0 or null"),
-    "promote": (
-        lambda text: text if text in PROMOTE else NotImplemented,
-        "by_hand or if_better",
-    ),
-}
+READ: dict[type, Callable[[str], Any]] = {int: seconds, float: _number, str: str}  # by type of the default

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -12,34 +13,23 @@ from safetensors.torch import load as deserialised
 from safetensors.torch import save as serialised
 from torch import Tensor
 
+from fairall.config.schema import ExplorationRule
 from fairall.data.people import Decided
 from fairall.errors import FairAllError
 from fairall.models.known import Known, hashes
 from fairall.models.memory import Memory
+from fairall.online.process import Process
 
-STRUCTURE = "structure"  # key of the metadata
+STRUCTURE = "structure"  # name of a tensor
 BASE = "x", "s", "propensity", "accepted", "label"  # columns of a memory that are known of everybody
 SEEDS = 10_000  # more than there are
 S = torch.arange(-1.0, 100.0)  # values of s, and more
-KEPT = "all", "accepted"  # people whom a memory may keep
-
-
-class Update(NamedTuple):
-    """People of one update of a learner.
-
-    Attributes:
-        decided: fields (E, B, ...); a forgotten person is a rejected one of propensity 0.
-        accepted: who was accepted, forgotten people too, shape (B,), bool.
-    """
-
-    decided: Decided
-    accepted: Tensor
 
 
 def packed(state: Any) -> bytes:
-    """Nested dicts, lists and tuples of tensors and plain values as a safetensors file.
+    """Nested dicts and lists of tensors and plain values as a safetensors file; tuples become lists.
 
-    Tensors are numbered; the containers, with these numbers, are JSON in its metadata.
+    Tensors are numbered; the containers, with these numbers, are JSON in a tensor of bytes.
     """
     tensors: dict[str, Tensor] = {}
 
@@ -49,12 +39,10 @@ def packed(state: Any) -> bytes:
             return {"tensor": len(tensors) - 1}
         if isinstance(node, dict):
             return {"dict": [[key, plain(value)] for key, value in node.items()]}
-        if isinstance(node, list | tuple):
-            return {type(node).__name__: [plain(value) for value in node]}
-        return node
+        return [*map(plain, node)] if isinstance(node, list | tuple) else node
 
-    structure = json.dumps(plain(state))
-    return serialised(tensors, {STRUCTURE: structure})
+    structure = json.dumps(plain(state)).encode()
+    return serialised(tensors | {STRUCTURE: torch.frombuffer(bytearray(structure), dtype=torch.uint8)})
 
 
 def unpacked(content: bytes) -> Any:
@@ -65,133 +53,82 @@ def unpacked(content: bytes) -> Any:
     """
     try:
         tensors = deserialised(content)
-        size = int.from_bytes(content[:8], "little")
-        structure = json.loads(json.loads(content[8 : 8 + size])["__metadata__"][STRUCTURE])
 
-        def state(node: Any) -> Any:
-            if not isinstance(node, dict):
-                return node
-            ((kind, value),) = node.items()
-            if kind == "tensor":
-                return tensors[str(value)]
-            if kind == "dict":
-                return {key: state(one) for key, one in value}
-            return (tuple if kind == "tuple" else list)(state(one) for one in value)
+        def container(node: dict[str, Any]) -> Any:
+            return dict(node["dict"]) if "dict" in node else tensors[str(node["tensor"])]
 
-        return state(structure)
+        return json.loads(tensors[STRUCTURE].numpy().tobytes(), object_hook=container)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise FairAllError("the state of a version cannot be read: the ledger is damaged") from error
 
 
-def memories(state: Any, kept: Sequence[str] = Memory.kept) -> Iterator[dict[str, Any]]:
-    """The states of `models.memory.Memory`, or of what has `kept`, in a state, always in the same order."""
-    if isinstance(state, dict) and state.keys() == {*kept}:
-        yield state
-    elif isinstance(state, dict | list | tuple):
-        for one in state.values() if isinstance(state, dict) else state:
-            yield from memories(one, kept)
+def remembering(process: Process) -> dict[str, Memory]:
+    """Memories that keep people, by the name of the part of a learner; that of exploration is ""."""
+    bounded = process.exploration.rule is ExplorationRule.bounded
+    found = {"": process.memory} if bounded else {}
+    for prefix, module in process.learner.named_modules():
+        for name, value in vars(module).items():
+            if isinstance(value, Memory) and value.keep != "step":
+                found[f"{prefix}.{name}".lstrip(".")] = value
+    return found
 
 
-def split(state: Any, before: Any | None, learnt: Sequence[Update]) -> list[dict[str, Any]]:
-    """Empty the memories in a state, and return what `joined` needs to fill them again.
-
-    A column of a memory is whole, or the part that was added since the parent: `tail` where it is stored,
-    `rows` where it is that of the people whom the version has learnt from.
+def replayed(process: Process, first: Any, updates: Sequence[Decided]) -> dict[str, Memory]:
+    """Memories of a version, by the names of `remembering`, if they hold people as they were decided on.
 
     Args:
-        state: of a version; its memories have no columns afterwards.
-        before: of its parent, whole; None without one.
-        learnt: its updates.
+        process: of the version.
+        first: state of training of the first version, whose people are not in the ledger.
+        updates: of all versions since; the propensity of people who were forgotten is NaN, and they are
+            remembered as rejected ones of propensity 0 with x = 0.
     """
-    found, rows = [], {kept: _rows(learnt, kept) for kept in KEPT} if learnt else {}
-    olds = [None] * len(list(memories(state))) if before is None else [*memories(before)]
-    for memory, old in zip(memories(state), olds, strict=True):
-        columns, new = memory["columns"], {}
-        for name, values in columns.items():
-            new[name] = {"whole": values}
-            tail = (
-                None
-                if old is None
-                else _tail(values, memory["added"], old["columns"].get(name), old["added"])
-            )
-            if tail is not None:
-                new[name] = {"tail": tail}
-            for kept, of in rows.items():
-                if "tail" in new[name] and name in of and torch.equal(new[name]["tail"], of[name]):
-                    new[name] = {"rows": kept}
-        found.append({"added": memory["added"], "columns": new})
-        memory["columns"] = {}
+    found = {}
+    for name, memory in remembering(process).items():
+        found[name] = twin = copy.copy(memory)
+        twin.load_state_dict(_parts(first)[name])
+        twin.columns = {column: values for column, values in twin.columns.items() if column in BASE}
+        for decided in updates:
+            twin.add(decided)
+        forgotten = twin.columns.get("propensity", torch.zeros(0)).isnan()
+        for values in twin.columns.values():
+            values[forgotten] = 0
     return found
 
 
-def joined(state: Any, parts: Sequence[dict[str, Any]], before: Any | None, learnt: Sequence[Update]) -> None:
-    """Inverse of `split`: fill the memories in a state again."""
-    olds = [None] * len(parts) if before is None else [*memories(before)]
-    rows = {kept: _rows(learnt, kept) for kept in KEPT} if learnt else {}
-    for memory, part, old in zip(memories(state), parts, olds, strict=True):
-        for name, stored in part["columns"].items():
-            if "whole" in stored:
-                memory["columns"][name] = stored["whole"]
-                continue
-            tail = rows[stored["rows"]][name] if "rows" in stored else stored["tail"]
-            assert old is not None
-            memory["columns"][name] = _extended(old["columns"][name], old["added"], tail)
+def remembered(state: Any, memories: Mapping[str, Memory]) -> Iterator[tuple[dict[str, Any], str, Tensor]]:
+    """Columns of memories in a state, the name of each, and its values in `memories`."""
+    for name, memory in memories.items():
+        for column, values in memory.state_dict()["columns"].items():
+            yield _parts(state)[name]["columns"], column, values
 
 
-def blanked(state: Any, x: Tensor) -> bool:
-    """Overwrite people with features x (D,) in the memories of a state by rejected ones of propensity 0.
+def blanked(state: Any, x: Tensor, memories: Mapping[str, Memory]) -> Any:
+    """A state with rejected ones of propensity 0 in place of people with features x (D,) in its memories.
 
-    Entries of `Known` by a hash of these features, with any s, are removed.
-
-    Returns:
-        Whether there were any.
+    So is what it has besides of those who are such in `memories`, as of `replayed`. Entries of `Known` by a
+    hash of these features, with any s, are removed. The state itself is changed.
     """
-    found = False
-    for memory in memories(state):
-        columns = {
-            name: next(iter(of.values())) if isinstance(of, dict) else of
-            for name, of in memory["columns"].items()
-        }
-        if not isinstance(columns.get("x"), Tensor):
-            continue
-        same = (columns["x"] == x).all(-1)
-        found |= bool(same.any())
-        for values in columns.values():
-            if isinstance(values, Tensor) and values.shape[:2] == same.shape:
-                values[same] = 0
-    for known in memories(state, Known.kept):
-        beyond = known["hashes"].unsqueeze(-1) - hashes(x.expand(len(S), -1), S)
-        others = ((beyond < 0) | (beyond >= SEEDS)).all(-1)  # the number of the seed is added to a hash
-        found |= not bool(others.all())
-        known |= {name: known[name][others] for name in Known.kept}
-    return found
+    for name, memory in memories.items():
+        there, own = memory.state_dict()["columns"], _parts(state)[name]["columns"]
+        if own["x"] is None:
+            nobody = (there["x"] == 0).all(-1) & (there["propensity"] == 0)
+            for values in own.values():
+                if values is not None:
+                    values[nobody] = 0
+    for part in _parts(state).values():
+        if part.keys() == {*Memory.kept}:
+            columns = {name: values for name, values in part["columns"].items() if values is not None}
+            if "x" in columns:
+                same = (columns["x"] == x).all(-1)
+                for values in columns.values():
+                    values[same] = 0
+        if part.keys() == {*Known.kept}:
+            beyond = part["hashes"].unsqueeze(-1) - hashes(x.expand(len(S), -1), S)
+            others = ((beyond < 0) | (beyond >= SEEDS)).all(-1)  # the number of the seed is added to a hash
+            part |= {name: part[name][others] for name in Known.kept}
+    return state
 
 
-def _rows(learnt: Sequence[Update], kept: str) -> dict[str, Tensor]:
-    """Columns (E, n, ...) of the people of some updates whom a memory keeps, the same for all seeds."""
-    chosen = torch.cat([one.accepted for one in learnt])
-    chosen = chosen if kept == "accepted" else torch.ones_like(chosen)
-    return {name: torch.cat([getattr(one.decided, name) for one in learnt], 1)[:, chosen] for name in BASE}
-
-
-def _tail(values: Tensor, added: Tensor, old: Tensor | None, before: Tensor) -> Tensor | None:
-    """What a column (E, M, ...) has after that of the parent; None where it does not continue that."""
-    if old is None or len(before) != len(added) or values.shape[1] < int(added.max()):
-        return None
-    more = added - before
-    if (more != more[0]).any():
-        return None
-    starts = before.tolist()
-    if any(not torch.equal(values[e, :n], old[e, :n]) for e, n in enumerate(starts)):
-        return None
-    return torch.stack([values[e, n : n + int(more[0])] for e, n in enumerate(starts)])
-
-
-def _extended(old: Tensor, before: Tensor, tail: Tensor) -> Tensor:
-    """A column with the `tail` (E, n, ...) after the rows `before` (E,) of each seed."""
-    n = tail.shape[1]
-    column = old.new_zeros(len(old), max(1, int(before.max()) + n), *old.shape[2:])
-    for e, start in enumerate(before.tolist()):
-        column[e, :start] = old[e, :start]
-        column[e, start : start + n] = tail[e]
-    return column
+def _parts(state: Any) -> dict[str, Any]:
+    """Parts of a state of training by the names of `remembering`."""
+    return {**state["parts"], "": state["memory"]}

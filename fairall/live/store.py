@@ -2,87 +2,131 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import sqlalchemy as sql
+from sqlalchemy import BigInteger, Column, Float, ForeignKey, Integer, LargeBinary, Text
 from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 
 from fairall.errors import FairAllError
 from fairall.runtime.credentials import complete, hidden
 from fairall.storage.files import sqlite_url
-from fairall.storage.stored import of_plain
 
-T = TypeVar("T")
-
-FORMAT = 5  # of the tables; increased when older ledgers would be read wrongly
+FORMAT = 7  # of the tables; increased when older ledgers would be read wrongly
 WAIT = 30  # seconds for another process that writes
 LOCK = 0x46414C4C  # of the writers of a PostgreSQL server
-TYPES: dict[str, Any] = {"int": sql.BigInteger, "float": sql.Float(53), "bool": sql.Boolean, "text": sql.Text}
-TYPES |= {"bytes": sql.LargeBinary, "key": sql.Integer}
 META = sql.MetaData()
 
 
-def _table(name: str, columns: str, **options: Any) -> sql.Table:
-    """A table by its columns, `NAME TYPE` each: `TABLE` refers to its key, `?` may be NULL, `!` is unique."""
-    made: list[sql.Column[Any]] = []
-    for one in columns.split(", "):
-        column, _, kind = one.partition(" ")
-        word = kind.rstrip("?!*")
-        of = [TYPES[word]] if word in TYPES else [sql.ForeignKey(f"{word}.id")]
-        key, unique = kind == "key" or kind.endswith("*"), kind.endswith("!") or None
-        made.append(sql.Column(column, *of, primary_key=key, nullable=kind.endswith("?"), unique=unique))
-    return sql.Table(name, META, *made, **options)
+def _rows(name: str, *columns: Column[Any]) -> sql.Table:
+    """A table whose rows are in the chain: `id` counts them, and `entry` is that of the chain."""
+    key, entry = Column("id", Integer, primary_key=True), Column("entry", BigInteger)
+    return sql.Table(name, META, key, *columns, entry)
 
 
 # The hash of each row that is written to a table with a column `entry`, in the order in which they were
-# written; with `salt` the features of an application were hashed, until the person is forgotten (`chain`).
-CHAIN = _table("chain", "id key, hash bytes, salt bytes?")
-# Times are in seconds since 1970, UTC; `at` is when a row was written. Ids have no gaps.
-ABOUT = _table("ledger", "id key, key text!, value text, entry int")  # what the ledger was started with
-# `weights` are those of a saved policy; `memory` holds the people whom the learner remembers, but for those
-# of `learnt` (`state.split`); `state` is the rest of the state of training. `sum` is the hash of these three,
-# `learnt` that of the version's rows of `learnt`; `report`, what changed, is JSON.
-COLUMNS = "weights bytes, state bytes, memory bytes, sum text, learnt text, report text"
-VERSIONS = _table("versions", f"id key, parent versions?, at int, {COLUMNS}, entry int")
-# The version of the last row is on duty; `newest` was the newest version then.
-DUTY = _table("duty", "id key, version versions, newest versions, at int, why text, entry int")
-# People who were decided on together, none in the first, which has id 0. `state` is the hash of that of the
-# random numbers after them, which of the last batch is in `generator`.
-BATCHES = _table("batches", "id key, version versions, at int, words text, state text, entry int")
-GENERATOR = _table("generator", "id key, state bytes")
-# `features` are cells as a row of CSV, NULL once the person is forgotten; nothing is learnt from `held`.
-DECISION = "s int, propensity float, uniform float, accepted bool, held bool, entry int"
-APPLICATIONS = _table(
-    "applications", f"id key, person text!, batch batches, time int, features text?, {DECISION}"
+# written (`chain`).
+CHAIN = sql.Table("chain", META, Column("id", Integer, primary_key=True), Column("hash", LargeBinary))
+# Times are in seconds since 1970, UTC; `at` is when a row was written. Ids have no gaps. What can be erased
+# (`ERASED`) is hashed with the `salt`, the column after it; then there is that hash, and `salt` is NULL.
+ABOUT = _rows("ledger", Column("key", Text), Column("value", Text))  # what the ledger was started with
+# `report`, what changed, is JSON.
+VERSIONS = _rows(
+    "versions",
+    Column("parent", ForeignKey("versions.id")),
+    Column("at", BigInteger),
+    Column("report", Text),
+)
+# Weights of a saved policy, and the state of training, without the people of `learnt` in the memory of the
+# learner (`state`). The last row of a version counts: `forget` replaces the one before and erases it.
+STATES = _rows(
+    "states",
+    Column("version", ForeignKey("versions.id"), index=True),
+    Column("state", LargeBinary),
+    Column("salt", LargeBinary),
+)
+# The version of the last row is on duty; `by` is who put it there.
+DUTY = _rows(
+    "duty",
+    Column("version", ForeignKey("versions.id")),
+    Column("at", BigInteger),
+    Column("why", Text),
+    Column("by", Text),
+)
+# People who were decided on together, none in the first. `timed` says whether they had times, `places` how
+# many could be accepted, NULL without a limit; `state` is that of the random numbers after them, of the last
+# batch alone.
+BATCHES = _rows(
+    "batches",
+    Column("at", BigInteger),
+    Column("timed", Integer),
+    Column("places", Integer),
+    Column("state", LargeBinary),
+    Column("salt", LargeBinary),
+)
+# `features` are cells as JSON. `accepted` is the decision of the policy, which takes none on people
+# who are referred to a person: theirs, and `propensity`, are NULL. Nothing is learnt from `held`.
+APPLICATIONS = _rows(
+    "applications",
+    Column("person", Text, unique=True),
+    Column("batch", ForeignKey("batches.id")),
+    Column("version", ForeignKey("versions.id")),
+    Column("time", BigInteger, index=True),
+    Column("features", Text),
+    Column("salt", LargeBinary),
+    Column("s", Integer),
+    Column("propensity", Float(53)),
+    Column("uniform", Float(53)),
+    Column("accepted", Integer),
+    Column("held", Integer),
+)
+# Decisions of people, of which the last one of an application stands.
+OVERRIDES = _rows(
+    "overrides",
+    Column("application", ForeignKey("applications.id"), index=True),
+    Column("accepted", Integer),
+    Column("by", Text),
+    Column("why", Text),
+    Column("salt", LargeBinary),
+    Column("at", BigInteger),
 )
 # The last outcome of an application counts; earlier ones were corrected.
-OUTCOMES = _table("outcomes", "id key, application applications, label int, time int, at int, entry int")
-sql.Index("outcomes_by_application", OUTCOMES.c.application)
-# Whom a version has learnt from that its parent had not, by which outcome, in which of its updates.
-LEARNT = _table(
-    "learnt",
-    "application applications*, version versions*, outcome outcomes?, part int",
-    sqlite_with_rowid=False,
+OUTCOMES = _rows(
+    "outcomes",
+    Column("application", ForeignKey("applications.id"), index=True),
+    Column("label", Integer),
+    Column("time", BigInteger, index=True),
+    Column("at", BigInteger),
 )
-# Of a forgotten person `features` is the salted hash of the features, which are erased.
-FORGOTTEN = _table("forgotten", "id key, application applications!, at int, features bytes, entry int")
-# Applications that were entered by mistake; from then on nothing counts them.
-WITHDRAWN = _table("withdrawn", "id key, application applications!, at int, entry int")
-# The hash of the columns of a version after a person was erased from them.
-ERASED = _table("erased", "id key, version versions, sum text, entry int")
-# What changes: the last state of the random numbers; by `forget` the features of a person, their salt, and
-# copies of them in the memory of a learner.
-CHANGED = {
-    "applications": ("features",),
-    "chain": ("salt",),
-    "generator": ("state",),
-    "versions": ("state", "memory"),
+# Whom a version has learnt from that its parent had not, by which outcome and which decision of a person, in
+# which of its updates.
+LEARNT = _rows(
+    "learnt",
+    Column("application", ForeignKey("applications.id")),
+    Column("version", ForeignKey("versions.id")),
+    Column("outcome", ForeignKey("outcomes.id")),
+    Column("override", ForeignKey("overrides.id")),
+    Column("part", Integer),
+)
+# Applications of people who were `forgotten`, and those `withdrawn` as mistakes, which nothing counts.
+REMOVED = _rows(
+    "removed",
+    Column("application", ForeignKey("applications.id"), index=True),
+    Column("how", Text),
+    Column("by", Text),
+    Column("at", BigInteger),
+)
+# All that changes: what `forget` erases, and states that later rows replace.
+ERASED = {
+    APPLICATIONS: APPLICATIONS.c.features,
+    OVERRIDES: OVERRIDES.c.why,
+    BATCHES: BATCHES.c.state,
+    STATES: STATES.c.state,
 }
 CHAINED = [table for table in META.sorted_tables if "entry" in table.c]
 
@@ -117,79 +161,79 @@ class Store:
 
     def require_free(self) -> None:
         """Raise FairAllError where something is there already, but for what a killed start leaves behind."""
-        if self.path is not None and self.path.exists() and not self._is_empty():
-            raise FairAllError(f"{self.path}: is there already; give a new place")
-
-    def create(self) -> None:
-        """Make an empty file of mode 0600; raises as `require_free`, and where it cannot be made."""
-        if self.path is None:
+        if self.path is not None and not self.path.exists():
             return
-        self.require_free()
         try:
-            # Before SQLite opens it: its journal gets the mode of the file.
-            os.close(os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o600))
-            self.path.chmod(0o600)
-        except OSError as error:
-            raise FairAllError(f"{self.path}: cannot be made ({error.strerror}); give a new place") from error
-
-    def _is_empty(self) -> bool:
-        """Whether the file is a database without tables."""
-        try:
-            with self.reading(foreign=True) as connection:
-                return not sql.inspect(connection).get_table_names()
+            with self.reading(own=False) as connection:
+                tables = sql.inspect(connection).get_table_names()
+            taken = bool(tables) if self.path else ABOUT.name in tables
         except FairAllError:
-            return False
-
-    def make_tables(self, connection: sql.Connection) -> None:
-        """Make the tables, in a transaction of `writing`; raises FairAllError where there are some."""
-        if sql.inspect(connection).has_table(ABOUT.name):
-            raise FairAllError(f"{self.name}: a ledger is there already; give a new place")
-        META.create_all(connection)
-        for statement in _triggers(self.dialect).values():
-            connection.execute(sql.DDL(statement))
+            if self.path is None:
+                raise
+            taken = True
+        if taken:
+            raise FairAllError(f"{self.name}: a ledger or a file is there already; give a new place")
 
     @contextmanager
-    def writing(self, *, new: bool = False) -> Iterator[sql.Connection]:
+    def making(self) -> Iterator[sql.Connection]:
+        """A transaction with empty tables, in a new file of mode 0600, which is removed when it fails.
+
+        Raises:
+            FairAllError: as `require_free`, and where the file cannot be made.
+        """
+        self.require_free()
+        try:
+            if self.path is not None:
+                # Before SQLite opens it: its journal gets the mode of the file.
+                self.path.touch(0o600)
+                self.path.chmod(0o600)
+        except OSError as error:
+            raise FairAllError(f"{self.path}: cannot be made ({error.strerror}); give a new place") from error
+        try:
+            with self.writing(own=False) as connection:
+                META.create_all(connection)
+                for statement in _triggers(self.dialect):
+                    connection.exec_driver_sql(statement)
+                yield connection
+        except BaseException:
+            if self.path is not None:
+                self.path.unlink(missing_ok=True)
+            raise
+
+    def writing(self, *, own: bool = True) -> AbstractContextManager[sql.Connection]:
         """A transaction of the only writer; it is undone when the block raises.
 
         Args:
-            new: whether there is no ledger yet.
+            own: whether the rows of a ledger must be there.
 
         Raises:
             FairAllError: where there is no file, another process writes for longer than `WAIT`, or the
                 database is damaged.
         """
-        with self._transaction(writes=True) as connection:
-            if self.dialect == "postgresql":
-                connection.execute(sql.text(f"SET LOCAL lock_timeout = '{WAIT}s'"))
-                connection.execute(sql.select(sql.func.pg_advisory_xact_lock(LOCK)))
-            if not new:
-                _require_own(connection)
-            yield connection
+        return self._transaction(own=own, writes=True)
+
+    def reading(self, *, own: bool = True) -> AbstractContextManager[sql.Connection]:
+        """A transaction that sees one state of the database; arguments and errors as of `writing`."""
+        return self._transaction(own=own, writes=False)
 
     @contextmanager
-    def reading(self, *, foreign: bool = False) -> Iterator[sql.Connection]:
-        """A transaction that sees one state of the database; raises as `writing`.
-
-        Args:
-            foreign: whether it may be no ledger.
-        """
-        level = {} if self.dialect == "sqlite" else {"isolation_level": "REPEATABLE READ"}
-        with self._transaction(**level) as connection:
-            if not foreign:
-                _require_own(connection)
-            yield connection
-
-    @contextmanager
-    def _transaction(self, **options: Any) -> Iterator[sql.Connection]:
+    def _transaction(self, *, own: bool, writes: bool) -> Iterator[sql.Connection]:
         if self.path is not None and not self.path.is_file():  # SQLite would make it
             what = "is no file" if self.path.exists() else "no ledger there"
             raise FairAllError(f"{self.path}: {what}; fairall live start LEDGER RUN makes a ledger")
+        postgresql, options = self.dialect == "postgresql", dict[str, Any](writes=writes)
+        if postgresql and not writes:
+            options["isolation_level"] = "REPEATABLE READ"
         try:
-            with self.engine.connect() as connection:
-                connection.execution_options(**options)
-                with connection.begin():
-                    yield connection
+            with self.engine.execution_options(**options).begin() as connection:
+                if writes and postgresql:
+                    connection.execute(sql.text(f"SET LOCAL lock_timeout = '{WAIT}s'"))
+                    connection.execute(sql.select(sql.func.pg_advisory_xact_lock(LOCK)))
+                if own:
+                    entries, *rows = newest(connection, CHAIN, *CHAINED)
+                    if entries != sum(rows):
+                        raise DamagedError("last rows are missing, or not of fairall")
+                yield connection
         except OperationalError as error:
             reason = f"cannot be read or written ({_reason(error)})"
             if "locked" in reason or "lock timeout" in reason:
@@ -200,61 +244,33 @@ class Store:
             raise FairAllError(f"{self.name}: {reason}") from error
 
 
-def stored(kind: type[T], text: str) -> T:
-    """A value of a type, as of `of_plain`, out of JSON; raises DamagedError where it is none."""
-    try:
-        value: T = of_plain(kind, json.loads(text))
-    except (ValueError, RecursionError, FairAllError) as error:
-        raise DamagedError(str(error)) from error
-    return value
+def newest(connection: sql.Connection, *tables: sql.Table) -> tuple[int, ...]:
+    """The last id of each of some tables; 0 without rows."""
+    return tuple(connection.execute(_newest(tables)).one())
 
 
-def _require_own(connection: sql.Connection) -> None:
-    """Raise DamagedError where a trigger or view is foreign or missing, or last rows are."""
-    expected = _triggers(connection.dialect.name)
-    if connection.dialect.name == "sqlite":
-        query = "SELECT name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')"
-        found = {row.name: row.sql for row in connection.exec_driver_sql(query)}
-    else:
-        query = f"""
-            SELECT tgname, prosrc, tgenabled = 'O' AND tgtype IN (10, 18, 34) FROM pg_trigger
-            JOIN pg_class ON pg_class.oid = tgrelid JOIN pg_proc ON pg_proc.oid = tgfoid
-            WHERE NOT tgisinternal AND relname IN {tuple(META.tables)} AND pg_table_is_visible(pg_class.oid)
-            UNION SELECT rulename, '', false FROM pg_rules WHERE tablename IN {tuple(META.tables)}
-        """
-        found = {
-            name: expected.get(name) if right and f"$${body}$$" in expected.get(name, "") else body
-            for name, body, right in connection.exec_driver_sql(query)
-        }
-    for name in sorted(expected.keys() | found.keys()):
-        if found.get(name) != expected.get(name):
-            why = "not of fairall, or switched off" if name in found else "missing"
-            raise DamagedError(f"the trigger, rule or view {name} is {why}")
-    newest = (sql.select(sql.func.max(table.c.id)).scalar_subquery() for table in (CHAIN, *CHAINED))
-    entries, *rows = connection.execute(sql.select(*newest)).one()
-    if entries != sum(number or 0 for number in rows) + 1:  # ids of batches begin at 0
-        raise DamagedError("last rows are missing, or not of fairall")
+@cache
+def _newest(tables: Sequence[sql.Table]) -> sql.Select[Any]:
+    last = (sql.func.coalesce(sql.func.max(table.c.id), 0) for table in tables)
+    return sql.select(*(sql.select(one).scalar_subquery() for one in last))
 
 
-def _triggers(dialect: str) -> dict[str, str]:
-    """Statements by which rows are neither updated nor deleted, but for `CHANGED`, by trigger."""
-    statements = {}
+def _triggers(dialect: str) -> Iterator[str]:
+    """Statements of triggers that refuse to update, but for `ERASED`, and to delete rows.
+
+    They stop a mistake in a database's own program; that no trigger was dropped is not checked, since the
+    chain shows what was changed then.
+    """
+    postgresql = dialect == "postgresql"
+    if postgresql:
+        what = "RAISE EXCEPTION USING MESSAGE = TG_TABLE_NAME || ' is append-only'"
+        yield f"CREATE FUNCTION append_only() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN {what}; END$$"
     for table in META.sorted_tables:
-        free = CHANGED.get(table.name, ())
-        kept = ", ".join(f'"{column.name}"' for column in table.columns if column.name not in free)
-        message = f"{table.name} is append-only"
-        for what in ("UPDATE", "DELETE", *["TRUNCATE"] * (dialect == "postgresql")):
-            name = f"{table.name}_{what.lower()}"
-            event = f"UPDATE OF {kept}" if what == "UPDATE" else what
-            head = f'CREATE TRIGGER "{name}" BEFORE {event} ON "{table.name}"'
-            statements[name] = f"{head} BEGIN SELECT RAISE(ABORT, '{message}'); END"
-            if dialect == "postgresql":
-                body = f"$$BEGIN RAISE EXCEPTION '{message}'; END$$"
-                statements[name] = (
-                    f'CREATE FUNCTION "{name}"() RETURNS trigger LANGUAGE plpgsql AS {body}; '
-                    f'{head} FOR EACH STATEMENT EXECUTE FUNCTION "{name}"()'
-                )
-    return statements
+        kept = [f'"{one.name}"' for one in table.c if one is not ERASED.get(table) and one.name != "salt"]
+        body = f"BEGIN SELECT RAISE(ABORT, '{table.name} is append-only'); END"
+        body = "EXECUTE FUNCTION append_only()" if postgresql else body
+        for name, event in (("update", f"UPDATE OF {', '.join(kept)}"), ("delete", "DELETE")):
+            yield f"CREATE TRIGGER {table.name}_{name} BEFORE {event} ON {table.name} {body}"
 
 
 def _reason(error: Exception) -> str:

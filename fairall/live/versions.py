@@ -4,63 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import sqlalchemy as sql
 import torch
+from torch import Tensor
 
+from fairall.config.checks import require
 from fairall.config.compose import PLACES, checked_node, compose_config, places
 from fairall.config.schema import Config, ExplorationRule
 from fairall.data.own_table import OwnTable
-from fairall.data.people import Decided
+from fairall.data.people import Decided, float32
+from fairall.data.prepared import Amounts, Scaler
 from fairall.decide.load import IN_MLFLOW, find_policy
 from fairall.display.progress import Display
 from fairall.errors import FairAllError
 from fairall.experiment import Job, job, warmed_up
 from fairall.live import chain
-from fairall.live.people import encoded
-from fairall.live.state import Update, joined, packed, split, unpacked
-from fairall.live.store import APPLICATIONS, OUTCOMES, VERSIONS, DamagedError
+from fairall.live.people import cells_of
+from fairall.live.record import applications, frame, lineage
+from fairall.live.state import packed, remembered, remembering, replayed, unpacked
+from fairall.live.store import APPLICATIONS, LEARNT, STATES
 from fairall.models.learner import Learner
+from fairall.models.memory import Memory
 from fairall.online.process import Process
-from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy
+from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy, schema_of
 from fairall.results.runs import run_folder
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.files import write_sums
 from fairall.tables.cells import spelling
-
-
-@dataclass(frozen=True)
-class Guard:
-    """What is kept of how a version compares with the policy on duty then, as of `guard.compared`."""
-
-    why: str | None = None
-    value: dict[str, float] | None = None
-    doubt: str | None = None
-
-
-@dataclass(frozen=True)
-class Report:
-    """What is read again of the report of a version.
-
-    Attributes:
-        first: `Due.first` of the version.
-        good: share of good labels of the people whom it has learnt from; None where it is not known.
-        people, labels: numbers of those.
-        clock: latest time in the ledger when it was made; None of the first version.
-        guard: of its comparison; that of the first version is empty.
-    """
-
-    first: int
-    good: float | None = None
-    people: int = 0
-    labels: int = 0
-    clock: int | None = None
-    guard: Guard = Guard()
 
 
 @dataclass(frozen=True)
@@ -70,19 +49,44 @@ class Version:
     Attributes:
         policy: its learner, with what tables of people it reads.
         process: the same learner, with exploration and the state of training as far as it was read.
-        state: the whole state of training; None where it was not read.
+        memories: of its learner, as they are replayed from whom it has learnt from (`state.replayed`); none
+            where the state of training was not read, or was made now.
         good: share of good labels of the people of the warm-up; None where it is not known.
+        number: in its ledger.
     """
 
     policy: Policy
     process: Process
-    state: Any = None
+    memories: dict[str, Memory] = field(default_factory=dict)
     good: float | None = None
+    number: int = 1
 
     @classmethod
     def of(cls, policy: Policy) -> Version:
         """The version of a policy, with a fresh state of training."""
-        return cls(policy, Process(policy.learner, config_of(policy).exploration))
+        assert policy.config is not None
+        return cls(policy, Process(policy.learner, policy.config.exploration))
+
+    @property
+    def config(self) -> Config:
+        """The configuration of its run."""
+        assert self.policy.config is not None
+        return self.policy.config
+
+    @contextmanager
+    def saved(self) -> Iterator[Path]:
+        """A temporary folder with the policy, named as that of a run."""
+        with TemporaryDirectory() as name:
+            folder = Path(name) / "policy"
+            folder.mkdir()
+            self.policy.save(folder, self.config)
+            yield folder
+
+    @property
+    def about(self) -> dict[str, str]:
+        """Configuration and features, as a ledger keeps them."""
+        with self.saved() as folder:
+            return {name: (folder / name).read_text(encoding="utf-8") for name in (CONFIG, FEATURES)}
 
     @property
     def decides_by_state(self) -> bool:
@@ -94,7 +98,7 @@ class Version:
     def training(self) -> dict[str, Any]:
         """The state of training, as `restore` takes it."""
         parts = self.process.learner.training_state()["parts"]
-        return {"parts": parts, "memory": self.process.memory.state_dict()}
+        return {"parts": dict(sorted(parts.items())), "memory": self.process.memory.state_dict()}
 
     @property
     def luck(self) -> bytes:
@@ -102,33 +106,84 @@ class Version:
         process = self.process
         return packed({"decisions": process.decisions.state_dict(), "taken": process.taken.state_dict()})
 
+    def draw_on(self, luck: bytes) -> None:
+        """Go on from a state of `luck`."""
+        for name, state in unpacked(luck).items():
+            getattr(self.process, name).load_state_dict(state)
+
+    @cached_property
+    def scaler(self) -> Scaler:
+        """The scaler of features."""
+        return Scaler(schema_of(self.policy.reader))
+
+    def encoded(self, people: pd.DataFrame) -> tuple[Tensor, Tensor]:
+        """X (N, D) and s (N,) of applications; x of somebody who was forgotten is 0."""
+        reader, known = self.policy.reader, people["features"].notna().to_numpy()
+        x = torch.zeros(len(people), len(reader.features))
+        cells = cells_of(people["features"][known].tolist(), reader.names)
+        x[torch.tensor(known)] = self.scaler.transform(reader.read(cells, needs_group=False)[0])
+        return x, float32(people["s"].to_numpy(dtype=float))
+
+    @property
+    def money(self) -> bool:
+        """Whether what decisions are worth is in money, by person."""
+        return self.config.amounts is not None
+
+    def amounts(self, people: pd.DataFrame) -> np.ndarray:
+        """Gain and loss of N applications, shape (2, N), with `money` of nobody forgotten."""
+        amounts, cost = Amounts.of(self.scaler.schema, self.config.amounts), self.config.cost.value
+        if amounts is None:
+            return np.tile([[1.0 - cost], [cost]], len(people))
+        return amounts.decided_by(self.encoded(people)[0]).T.numpy()
+
+    def probability(self, people: pd.DataFrame) -> np.ndarray:
+        """Acceptance probabilities of applications (N,), without exploration of the ledger."""
+        if people.empty:
+            return np.zeros(0)
+        return self.policy.combined(self.policy.encoded_propensity(*self.encoded(people)))
+
     def restore(self, state: Any) -> Version:
         """The version with a state of `training`."""
-        learner = self.process.learner
-        learner.load_training_state({"modules": learner.state_dict(), "parts": state["parts"]})
-        self.process.memory.load_state_dict(state["memory"])
-        return replace(self, state=state)
+        learner = {"modules": self.process.learner.state_dict(), "parts": state["parts"]}
+        self.process.load_state_dict({"memory": state["memory"], "learner": learner})
+        return self
 
-    def learnt(self, updates: Sequence[Update]) -> Version:
+    def learnt(self, updates: Sequence[Decided]) -> Version:
         """The version after further updates; this one is no longer to be used."""
-        self.process.learn(update.decided for update in updates)
+        self.process.learn(updates)
+        for memory, decided in product(self.memories.values(), updates):
+            memory.add(decided)
         policy, learner = self.policy, self.process.learner
         after = Policy(learner, policy.reader, policy.points, policy.config, policy.modules)
-        return replace(self, policy=after, state=None)
+        return replace(self, policy=after)
 
-    def columns(self, before: Any | None = None, updates: Sequence[Update] = ()) -> dict[str, Any]:
-        """Values of the columns of `VERSIONS`: `weights`, `state`, `memory` and their `sum`.
+    def update(self, people: pd.DataFrame) -> Decided:
+        """People as a learner gets them, the same for all seeds; the propensity of a forgotten one is NaN.
+
+        That of a person's decision is not known: it counts as certain, 1 or 0.
 
         Args:
-            before: state of the version that it was made from; None without one.
-            updates: by which it was made.
+            people: B of them, as of `record.applications`, with `label`.
         """
+        propensity = people["propensity"].mask(people["override"].notna(), people["accepted"])
+        columns = propensity.mask(people["forgotten"]), people["accepted"], people["label"].fillna(0)
+        return self.decided(*self.encoded(people), *(column.to_numpy(dtype=float) for column in columns))
+
+    def decided(self, x: Tensor, s: Tensor, *columns: np.ndarray) -> Decided:
+        """N people for all seeds, with propensity, decision and label, shape (N,) each."""
+        n_seeds, values = len(self.policy.seeds), (x, s, *map(float32, columns))
+        x, s, propensity, accepted, label = (one.expand(n_seeds, *one.shape).contiguous() for one in values)
+        return Decided(x, s, propensity, accepted > 0, label)
+
+    def packed(self) -> bytes:
+        """The column `state` of `STATES`."""
         state = self.training
-        memory = packed(split(state, before, updates))
-        with saved(self.policy) as folder:
-            weights = (folder / WEIGHTS).read_bytes()
-        columns = {"weights": weights, "state": packed(state), "memory": memory}
-        return columns | {"sum": chain.checksum(columns)}
+        for columns, name, values in remembered(state, self.memories):
+            if torch.equal(columns[name], values):  # `read` replays them
+                columns[name] = None
+        with self.saved() as folder:
+            weights = torch.frombuffer(bytearray((folder / WEIGHTS).read_bytes()), dtype=torch.uint8)
+        return packed(state | {WEIGHTS: weights})
 
 
 def first(words: Sequence[str], modules: Collection[str] = ()) -> Version:
@@ -150,17 +205,12 @@ def first(words: Sequence[str], modules: Collection[str] = ()) -> Version:
         version = _of_run(runs[0], places(words[1:]), modules)
     else:
         version = after_warm_up(job(compose_config(*words)))
-    config = config_of(version.policy)
-    if not version.process.learner.learns:
-        raise FairAllError(f"model={config.name('model')} learns nothing: decide by it with fairall decide")
-    if config.splits > 1:
-        raise FairAllError("splits: a ledger is of one split of the people; set splits=1")
-    if config.amounts is not None:
-        raise FairAllError("dataset.gain: a ledger values decisions at one cost; leave gain and loss out")
-    if config.parts:
-        raise FairAllError(
-            f"world.{next(iter(config.parts))}: the world of a ledger is the real one; leave world out"
-        )
+    config, learner = version.config, version.process.learner
+    model = "a method that learns; of the others fairall decide takes decisions"
+    require(learner.learns, "model", config.name("model"), model)
+    require(config.splits == 1, "splits", config.splits, "1: a ledger is of one split of the people")
+    parts = ", ".join(config.parts)
+    require(not parts, "world", parts, "left out: the world of a ledger is the real one")
     return version
 
 
@@ -191,63 +241,15 @@ def after_warm_up(task: Job, display: Display | None = None) -> Version:
 def outcome_words(config: Config) -> dict[str, str]:
     """Column of the outcome, and its words, as a run's own table has them; empty for other data sets."""
     node = config.dataset
-    if node["_target_"] != f"{OwnTable.__module__}.{OwnTable.__qualname__}":
+    if "positive" not in node:
         return {}
     found = {name: str(node[name]) for name in ("label", "positive")}
     with suppress(FairAllError):  # the table of a finished run may be gone
-        words = (
-            OwnTable(checked_node({"dataset": node}, "dataset")).cells.frame[node["label"]].dropna().unique()
-        )
-        others = [str(word) for word in words if spelling(word) != spelling(found["positive"])]
+        cells = OwnTable(checked_node({"dataset": node}, "dataset")).cells.frame
+        words = map(str, cells[node["label"]].dropna().unique())
+        others = [word for word in words if spelling(word) != spelling(found["positive"])]
         found |= {"negative": others[0]} if len(others) == 1 else {}
     return found
-
-
-def about(policy: Policy) -> dict[str, str]:
-    """Configuration and features of a policy, as a ledger keeps them."""
-    with saved(policy) as folder:
-        return {name: (folder / name).read_text(encoding="utf-8") for name in (CONFIG, FEATURES)}
-
-
-@contextmanager
-def saved(policy: Policy) -> Iterator[Path]:
-    """A temporary folder with a policy, named as that of a run."""
-    with TemporaryDirectory() as name:
-        folder = Path(name) / "policy"
-        folder.mkdir()
-        policy.save(folder, config_of(policy))
-        yield folder
-
-
-def config_of(policy: Policy) -> Config:
-    """The configuration of a policy that was loaded or just made."""
-    assert policy.config is not None
-    return policy.config
-
-
-def lineage(connection: sql.Connection, number: int) -> list[int]:
-    """The numbers of a version and of those that it was made from, the first one first.
-
-    Raises:
-        FairAllError: where there is no such version.
-    """
-    parents = {row.id: row.parent for row in chain.read(connection, VERSIONS)}
-    if number not in parents:
-        raise FairAllError(f"version {number}: no such version; there are 1 to {len(parents)}")
-    found = [number]
-    while (parent := parents[found[-1]]) is not None:
-        if not 1 <= parent < found[-1]:
-            raise DamagedError(f"version {found[-1]} is made from version {parent}")
-        found.append(parent)
-    return found[::-1]
-
-
-def with_descendants(connection: sql.Connection, numbers: Collection[int]) -> list[int]:
-    """Versions, and those that were made from them."""
-    found = set(numbers)
-    for row in chain.read(connection, VERSIONS):
-        found |= {row.id} if row.parent in found else set()
-    return sorted(found)
 
 
 def read(
@@ -262,7 +264,7 @@ def read(
 
     Args:
         connection: in a transaction.
-        kept: by `about`.
+        kept: `about` of any version.
         number: of the version.
         modules: as of `fairall.load_policy`.
         whole: whether its state of training is needed; else it is read where decisions depend on it.
@@ -270,54 +272,32 @@ def read(
     Raises:
         FairAllError: where there is no such version, or it is damaged.
     """
+    state = unpacked(chain.last(connection, STATES, "version", number).state)
     with TemporaryDirectory() as name:
         folder = Path(name)
         for file in (CONFIG, FEATURES):
             (folder / file).write_text(kept[file], encoding="utf-8")
-        (folder / WEIGHTS).write_bytes(chain.version(connection, number)["weights"])
+        (folder / WEIGHTS).write_bytes(state[WEIGHTS].numpy().tobytes())
         write_sums(folder / SUMS, [CONFIG, FEATURES, WEIGHTS])
-        version = Version.of(Policy.load(folder, modules=modules))
+        version = replace(Version.of(Policy.load(folder, modules=modules)), number=number)
     if not whole and not version.decides_by_state:
         return version
-    before = None
-    for one in lineage(connection, number):
-        stored = chain.version(connection, one)
-        state, memory = unpacked(stored["state"]), unpacked(stored["memory"])
-        refers = any("rows" in of for part in memory for of in part["columns"].values())
-        joined(state, memory, before, updates_of(connection, version.policy, one) if refers else [])
-        before = state
-    return version.restore(before)
+    numbers = lineage(connection, number)
+    first = unpacked(chain.last(connection, STATES, "version", numbers[0]).state)
+    updates = _updates(connection, version, numbers) if remembering(version.process) else []
+    memories = replayed(version.process, first, updates)
+    for columns, column, values in remembered(state, memories):
+        if columns[column] is None:
+            columns[column] = values
+    return replace(version.restore(state), memories=memories)
 
 
-def updates_of(connection: sql.Connection, policy: Policy, number: int) -> list[Update]:
-    """The updates by which a version was made from its parent."""
-    rows = chain.learnt_rows(connection, number).set_index("application")
-    outcomes = rows["outcome"].dropna().astype(int).tolist()
-    labels = {row.id: row.label for row in chain.read(connection, OUTCOMES, OUTCOMES.c.id, outcomes)}
-    found = people(connection, rows.index.tolist())
-    found["label"] = rows["outcome"].map(labels)
-    return [update(part, policy) for _, part in found.groupby(rows["part"])]
-
-
-def people(connection: sql.Connection, numbers: Sequence[int]) -> pd.DataFrame:
-    """Applications by their numbers."""
-    return chain.frame(connection, APPLICATIONS, APPLICATIONS.c.id, numbers).set_index("id").sort_index()
-
-
-def update(own: pd.DataFrame, policy: Policy) -> Update:
-    """People as a learner gets them, the same for all seeds.
-
-    Args:
-        own: B of them, as of `people`, with `label`.
-        policy: whose features they have.
-    """
-    known = torch.tensor(own["features"].notna().to_numpy(dtype=bool))
-    accepted = torch.tensor(own["accepted"].to_numpy(dtype=bool))
-    x = encoded(own["features"].fillna("").tolist(), policy.reader)
-    s, propensity, label = (
-        torch.where(known, torch.tensor(own[name].fillna(0).to_numpy(dtype=float)), 0.0).float()
-        for name in ("s", "propensity", "label")
-    )
-    columns = (x, s, propensity, accepted & known, torch.where(accepted & known, label, 0.0))
-    n_seeds = len(policy.seeds)
-    return Update(Decided(*(one.expand(n_seeds, *one.shape).contiguous() for one in columns)), accepted)
+def _updates(connection: sql.Connection, version: Version, numbers: Sequence[int]) -> list[Decided]:
+    """The updates by which versions were made, with the outcomes that each of them knew."""
+    updates = []
+    for _, learnt in frame(LEARNT, chain.read(connection, LEARNT, "version", numbers)).groupby("version"):
+        ids = learnt["application"].tolist()
+        rows = chain.read(connection, APPLICATIONS, "id", ids)
+        people = applications(connection, rows, learnt).loc[ids]
+        updates += [version.update(part) for _, part in people.groupby(learnt["part"].to_numpy())]
+    return updates

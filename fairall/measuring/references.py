@@ -11,10 +11,11 @@ from torch import Tensor
 from fairall.data.people import Decisions
 from fairall.models.learner import LEAST
 from fairall.models.oracle import NoOracleError, Oracle, oracles
-from fairall.online.history import Recorded, Records
+from fairall.online.evaluation import Recorded, Records
 from fairall.online.training import Training
 from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Cache
+from fairall.worlds.capacity import finds_place
 
 RUN = "run"
 Constant = Callable[[Tensor], Tensor]
@@ -93,14 +94,14 @@ def _recorded(policy: Oracle | Constant, training: Training) -> Recorded:
             own, other = (Decisions(of.float(), of) for of in (accepted[0], accepted[-1]))
             admitted = world.admit(people, replace(own, counterfactual=other))
             accepted = [of.accepted for of in (admitted, admitted.counterfactual) if of]
-        elif world.capacity is not None:
+        elif world.places is not None:
             ordered = [policy.ordered(score(policy, x, s), x) for x, s in both]
             values = [
                 _value(policy, one, s, ordered[0], people.s)
                 for one, (_, s) in zip(ordered, both, strict=True)
             ]
             accepted = [
-                wanted & world.capacity.finds_place(value, accepted[0], values[0])
+                wanted & finds_place(value, accepted[0], values[0], world.places)
                 for wanted, value in zip(accepted, values, strict=True)
             ]
         decided.append(dict(zip(DECISIONS[: len(both)], accepted, strict=False)))

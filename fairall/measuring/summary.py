@@ -12,7 +12,7 @@ from torch.nn.functional import pad
 
 from fairall import metrics
 from fairall.metrics import STANDARD, Measure
-from fairall.online.history import Recorded
+from fairall.online.evaluation import Recorded
 from fairall.results.result import spreads
 
 Series = dict[str, Tensor]

@@ -157,8 +157,9 @@ class Fitted(nn.Module):
         return torch.tensor(np.array(bytearray(self._archive)))
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Restore what `get_extra_state` returned."""
-        self._classifiers, self._archive, self.known = [], state.numpy().tobytes(), {}
+        """Restore what `get_extra_state` returned; the classifiers stay where they are the same ones."""
+        if (archive := state.numpy().tobytes()) != self._archive:
+            self._classifiers, self._archive, self.known = [], archive, {}
 
 
 def fitted(

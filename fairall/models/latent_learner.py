@@ -51,8 +51,9 @@ from fairall.models.objectives import (
 from fairall.models.phase1 import Phase1Config, Phase1Task, train_phase1
 from fairall.models.vae import FEW, ConditionalVAE, SemiSupervisedVAE, imputation, nearest_large_groups
 from fairall.nn.adam import Adam
-from fairall.nn.native import Objective, fastest
+from fairall.nn.native import fastest
 from fairall.nn.noise import RandomNumbers
+from fairall.nn.objective import Objective
 from fairall.nn.stacked import StackedMLP, average_probability, in_chunks
 from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Cache, Checkpoint, Stateful

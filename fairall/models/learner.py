@@ -19,10 +19,9 @@ from fairall.config.schema import (
     ProtocolConfig,
     ScheduleConfig,
 )
-from fairall.data.amounts import Amounts
 from fairall.data.features import Schema
 from fairall.data.people import Decided
-from fairall.data.prepared import PreparedData
+from fairall.data.prepared import Amounts, PreparedData
 from fairall.display.progress import ProgressCallback
 from fairall.errors import FairAllError
 from fairall.runtime.randomness import SeedStreams

@@ -12,22 +12,20 @@ from torch import Tensor
 
 from fairall.config.checks import require
 from fairall.config.schema import Config, DecisionLuck, EffectiveDecisions, ExplorationRule, FairnessRule
-from fairall.data.amounts import Amounts, costs
 from fairall.data.people import Decided, Decisions, People
-from fairall.data.prepared import PreparedData
+from fairall.data.prepared import Amounts, PreparedData, costs
 from fairall.display.progress import ProgressCallback
 from fairall.metrics import STANDARD, Measure
 from fairall.models.learner import Learner, PretrainCurves
 from fairall.models.memory import NO_LIMIT, Memory
-from fairall.online.evaluation import Evaluator
-from fairall.online.history import History
+from fairall.online.evaluation import Evaluator, History
 from fairall.online.initial_policy import InitialPolicy
 from fairall.online.process import Process
 from fairall.runtime import signals
 from fairall.runtime.process import available_memory
 from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Cache, Checkpoint, State, Stateful
-from fairall.worlds.world import World
+from fairall.worlds.part import World
 
 PROCESS = 500e6  # bytes of Python, torch and the other libraries
 DECISION = 48  # bytes of a decision: those of reference policies, and what measures and tables take of it
@@ -88,8 +86,7 @@ class Training(Stateful):
         uniform = None
         if config.protocol.decision_luck is DecisionLuck.fixed:
             uniform = SeedStreams(seeds, "decision luck").uniform(world.setting.applicants)
-        by_rank = world.capacity is not None and world.capacity.by_rank
-        self.process = Process(learner, config.exploration, by_rank=by_rank, uniform=uniform)
+        self.process = Process(learner, config.exploration, by_rank=world.by_rank, uniform=uniform)
 
     @property
     def learner(self) -> Learner:
@@ -239,7 +236,7 @@ def memory_needed(training: Training) -> float:
     parts = [part for module in training.learner.modules() for part in vars(module).values()]
     if any(isinstance(part, Memory) and part.keep != "step" and part.limit == NO_LIMIT for part in parts):
         people += decisions
-    pairs = applicants * schedule.applicants if training.world.capacity else 0.0
+    pairs = applicants * schedule.applicants if training.world.places else 0.0
     values = (len(training.data.schema) + 4) * people + 2 * pairs
     return PROCESS + DECISION * decisions + ARRAYS * values
 

@@ -19,10 +19,9 @@ from fairall.display.viewed import Viewed
 from fairall.errors import FairAllError, count
 from fairall.metrics import LATENT, Quantity, Spread, curves
 from fairall.results.paper import REFERENCES, paper_metrics
-from fairall.runtime.reading import DamagedFileError, opened
 from fairall.storage.identity import configuration_key
 from fairall.storage.run_folder import RunFolder
-from fairall.storage.stored import Plain, read_json, strict
+from fairall.storage.stored import DamagedFileError, Plain, opened, read_json, strict
 from fairall.tables.groups import group_name, sides
 
 if TYPE_CHECKING:

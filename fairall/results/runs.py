@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairall.display.format import QUICK, interpretable
 from fairall.errors import FairAllError
-from fairall.runtime.reading import is_folder
 from fairall.storage.files import holder
 from fairall.storage.run_folder import Origin, RunFolder
-from fairall.storage.stored import Plain, read_json
+from fairall.storage.stored import Plain, is_folder, read_json
 
 if TYPE_CHECKING:
     from fairall.results.result import Result  # imports pandas, which a list of methods does not need

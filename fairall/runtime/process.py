@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import functools
 import gc
 import logging
 import os
@@ -14,12 +15,14 @@ import sys
 import sysconfig
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from io import TextIOWrapper
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from fairall.runtime import signals
 from fairall.runtime.credentials import withheld
@@ -41,6 +44,10 @@ KINDS = ("stdlib", "platstdlib", "purelib", "platlib", "scripts")
 INSTALLED = tuple(f"{folder}{os.sep}" for folder in (PACKAGE, *map(sysconfig.get_path, KINDS)))
 NO_MEMORY = "there is not enough memory to load what this command needs"
 ADDRESS_SPACE = 1536 << 20  # bytes that torch, pandas, MLflow and matplotlib ask for
+
+_threads: ThreadPoolExecutor | None = None  # beside the main thread
+_n_threads = 1
+_training = False  # not where a program of the user's has loaded a policy
 
 
 def run_command(command: Callable[[list[str]], int], words: Sequence[str] | None = None) -> int:
@@ -193,8 +200,7 @@ def prepare_processor() -> None:
     """Give torch one thread, and flush denormal numbers to zero.
 
     Operations of this size gain nothing from several threads, which wait for each other at the end of each
-    and lose much time where another process has one of the cores. Compiled code has threads of its own
-    (`fairall.nn.native.calls`).
+    and lose much time where another process has one of the cores. Compiled code has those of `use_threads`.
 
     Adam moments of weights without a gradient shrink towards zero, and a processor takes many times longer
     for denormal numbers than for others.
@@ -203,6 +209,71 @@ def prepare_processor() -> None:
 
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
+
+
+def use_threads(n: int | None) -> None:
+    """Divide the replicates of every call over `n` threads, by default a thread per core of the process.
+
+    No number depends on it.
+    """
+    import torch
+
+    global _threads, _n_threads, _training
+    _training = True
+    limit_blas()
+    if n is None:
+        n = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if _threads is not None:
+        _threads.shutdown()
+    # Denormal numbers are flushed to zero in each thread by itself.
+    own_setting = functools.partial(torch.set_flush_denormal, True)
+    _threads, _n_threads = ThreadPoolExecutor(n - 1, "native", own_setting) if n > 1 else None, n
+
+
+def _after_fork() -> None:
+    """Compute on one thread in a child process, which has none of the pool's."""
+    global _threads, _n_threads
+    _threads, _n_threads = None, 1
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def over_replicates(
+    call: Callable[[slice], None], n_replicates: int, left_out: Sequence[bool] | None = None
+) -> None:
+    """Apply `call` to all replicates, an equal share of them in each thread.
+
+    A call takes as many replicates as possible: threads that wait for each other more often lose more where
+    another process has one of the cores. The replicates in `left_out`, of length E, are not computed.
+    """
+    import numpy as np  # `prepare_process` comes before
+
+    computed = np.arange(n_replicates)
+    if left_out is not None:
+        computed = computed[~np.array(left_out, dtype=bool)[:n_replicates]]
+    own, *shares = np.array_split(computed, max(1, min(_n_threads, len(computed))))
+
+    def compute(share: Any) -> None:
+        for run in np.split(share, np.flatnonzero(np.diff(share) > 1) + 1):
+            if len(run) > 0:
+                call(slice(int(run[0]), int(run[-1]) + 1))
+
+    others = [_threads.submit(compute, share) for share in shares] if _threads is not None else []
+    compute(own)
+    for other in others:
+        other.result()  # raises what `call` has raised
+
+
+def limit_blas() -> None:
+    """Limit BLAS, which compiled code calls, to one thread in a process that trains.
+
+    Replicates are divided over threads.
+    """
+    if _training and "numba" in sys.modules:
+        from threadpoolctl import threadpool_limits
+
+        threadpool_limits(1, "blas")
 
 
 def this_process() -> str:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from fairall.runtime import signals
-from fairall.runtime.reading import DamagedFileError, opened
 from fairall.storage.files import Log, atomic, ignore, locked, remove_leftovers, sha256_of_text
 from fairall.storage.identity import own_code
+from fairall.storage.stored import DamagedFileError, opened
 
 MAX_SHARE = 0.02  # of the time that saving may take
 State = dict[str, Any]

@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 
 from fairall.errors import FairAllError
 from fairall.runtime.process import this_process
-from fairall.runtime.reading import DamagedFileError, opened, read_text, why_no_file
+from fairall.storage.stored import DamagedFileError, opened, read_text, why_no_file
 
 Log = Callable[[str], None]
 """Shows a message to the user."""

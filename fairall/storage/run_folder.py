@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from fairall.config.schema import Config
 from fairall.errors import FairAllError
-from fairall.runtime.reading import DamagedFileError, read_text
 from fairall.runtime.signals import Stopped
 from fairall.storage.files import (
     Log,
@@ -29,7 +28,7 @@ from fairall.storage.files import (
     write_text,
 )
 from fairall.storage.identity import configuration_key
-from fairall.storage.stored import read_json, read_stored
+from fairall.storage.stored import DamagedFileError, read_json, read_stored, read_text
 
 if TYPE_CHECKING:
     import pandas as pd

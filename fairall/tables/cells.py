@@ -35,7 +35,7 @@ def is_text(column: pd.Series) -> bool:
     return isinstance(column.dtype, pd.CategoricalDtype)
 
 
-def distinct(column: pd.Series) -> tuple[np.ndarray, pd.Index]:
+def distinct(column: pd.Series) -> tuple[np.ndarray, pd.Index | np.ndarray]:
     """Positions (N,) of cells among their distinct values, −1 where missing, and these values (K,).
 
     Raises:
@@ -44,7 +44,7 @@ def distinct(column: pd.Series) -> tuple[np.ndarray, pd.Index]:
     if is_text(column):
         return column.cat.codes.to_numpy(), column.cat.categories
     with suppress(TypeError):
-        codes, values = pd.factorize(column)
+        codes, values = pd.factorize(column.to_numpy() if column.dtype.kind == "O" else column)
         if not any(isinstance(value, bytes | tuple | frozenset | complex) for value in values):
             return codes, values
     raise no_cells(column)
@@ -92,22 +92,31 @@ def numbers_of(column: pd.Series) -> np.ndarray:
     return taken(parsed(values), codes, np.nan)
 
 
+def number_of(text: str) -> float:
+    """The float64 nearest to a text, NaN where it is none; digits of other scripts, and _, are none."""
+    try:
+        return float(text) if text.isascii() and "_" not in text else math.nan
+    except ValueError:
+        return math.nan
+
+
 def parsed(values: Iterable[Any]) -> np.ndarray:
-    """The float64 nearest to each value, a number or a text, shape (K,), NaN where it is none."""
-    texts = pd.Series(list(map(str, values)), dtype=object)
-    numbers = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=float, copy=True)
-    finite = np.isfinite(numbers)
-    numbers[finite] = texts[finite].astype(float)  # pandas rounds the last digit of some
-    return numbers
+    """The `number_of` each value, a number or a text, shape (K,)."""
+    return np.array([number_of(str(value)) for value in values], dtype=float)
 
 
-def mean_no_value(cells: np.ndarray | pd.Index, missing: Sequence[str]) -> np.ndarray:
-    """Which numbers or words (N,) mean no value: words in `missing`, and the numbers of these, shape (N,)."""
+def mean_no_value(cells: Iterable[Any], missing: Sequence[str], but: Sequence[str] = ()) -> np.ndarray:
+    """Which numbers or words (N,) mean no value, shape (N,).
+
+    These are the words in `missing`, but not those in `but`, and the numbers of these words; an array holds
+    numbers.
+    """
     numbers = parsed(missing)
-    numbers = numbers[~np.isnan(numbers)]
-    if pd.api.types.is_numeric_dtype(cells):
+    if isinstance(cells, np.ndarray):
         return np.isin(cells, numbers)
-    return pd.Index(cells).isin(list(missing)) | np.isin(parsed(cells), numbers)
+    none = {*missing, *numbers}  # NaN is like nothing else
+    found = ((word in none or number_of(word) in none) and word not in but for word in cells)
+    return np.fromiter(found, dtype=bool)
 
 
 def spelling(value: Any) -> float | str:
@@ -122,12 +131,7 @@ def spelling(value: Any) -> float | str:
     text = " ".join(str(value).split()).casefold()
     if text in TRUTH:
         return TRUTH[text]
-    if "_" in text or not text.isascii():  # which `float` reads, and `parsed` does not
-        return text
-    try:
-        number = float(text)
-    except ValueError:
-        return text
+    number = number_of(text)
     return number + 0.0 if math.isfinite(number) else text  # −0 is 0
 
 
@@ -166,16 +170,18 @@ def refuse(column: pd.Series, wrong: np.ndarray | pd.Series, why: str) -> None:
 
     Rows are counted from 1 by an index of whole numbers, which is from before any filtering, else by place.
     """
+    bad = np.flatnonzero(wrong).tolist()
+    if not bad:
+        return
     numbered = pd.api.types.is_integer_dtype(column.index)
     rows, reasons = column.index if numbered else range(len(column)), dict[int, str]()
-    for k in np.flatnonzero(wrong).tolist():
+    for k in bad:
         cell = column.iloc[k]
         told = repr(shown(cell)) if isinstance(cell, str) else "an empty cell" if pd.isna(cell) else cell
         reasons[k] = f"column {column.name!r}, row {rows[k] + 1}: {told} {why}"
-    if reasons:
-        error = RowsError(next(iter(reasons.values())))
-        error.reasons, error.why = reasons, why
-        raise error
+    error = RowsError(reasons[bad[0]])
+    error.reasons, error.why = reasons, why
+    raise error
 
 
 def shown(text: str, at_most: int = 40) -> str:

@@ -13,7 +13,7 @@ import yaml
 
 from fairall.config.checks import at_least, check_values, limited, one_of, whole_number
 from fairall.config.choices import configuration_root, load_yaml
-from fairall.config.words import nearest
+from fairall.config.words import nearest, unescaped
 from fairall.errors import FairAllError
 from fairall.tables.features import Kind
 
@@ -194,4 +194,4 @@ def _value(key: str, value: str) -> Any:
     read = yaml.load(re.sub(r'(\\+)(?![\\"])', r"\1\1", value), Loader=yaml.BaseLoader)
     if isinstance(read, dict) != (key == "kinds") or (isinstance(read, list) and key not in LISTS):
         raise ValueError(value)
-    return read
+    return [unescaped(text) for text in read] if isinstance(read, list) else unescaped(read)

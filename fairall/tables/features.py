@@ -102,8 +102,7 @@ class Feature:
             missing = np.isnan(numbers) | mean_no_value(numbers, self.missing)
         else:
             positions, words = words_of(column)
-            stripped = pd.Index([word.strip() for word in words], dtype=object)
-            none = mean_no_value(stripped, self.missing) & ~stripped.isin(self.levels)
+            none = mean_no_value(map(str.strip, words), self.missing, self.levels)
             meaning = dict(zip(self.words, self.codes, strict=True))
             values = meanings(words, meaning) if meaning else parsed(map(spelling, words))
             numbers, missing = taken(values, positions, np.nan), taken(none, positions, True)

@@ -27,7 +27,7 @@ import pyarrow.csv as arrow
 import pyarrow.parquet as pq
 
 from fairall.errors import FairAllError, count
-from fairall.runtime.reading import why_no_file
+from fairall.storage.stored import why_no_file
 from fairall.tables.cells import (
     distinct,
     is_text,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -68,17 +69,17 @@ class PeopleReader:
             if not all(groups) or len(self.sensitive.meaning) < sum(map(len, groups)):
                 raise ValueError("sensitive: all groups need values, and no value can be of several")
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """Names of the features."""
         return [feature.name for feature in self.features]
 
-    @property
+    @cached_property
     def n_groups(self) -> int:
         """Number of groups."""
         return 2 if self.sensitive is None else len(self.sensitive.groups)
 
-    @property
+    @cached_property
     def meanings(self) -> dict[str, dict[str, float]]:
         """S by word, by name of a column of the sensitive attribute; of two in a table the first counts."""
         columns = {CODED: {f"{s:g}": s for s in sides(self.n_groups)}}
@@ -86,7 +87,7 @@ class PeopleReader:
             columns[raw.column] = columns.get(raw.column, {}) | raw.meaning
         return columns
 
-    @property
+    @cached_property
     def columns(self) -> list[str]:
         """Names of the columns that `read` uses: features and sensitive attribute."""
         return list(dict.fromkeys([*self.names, *self.meanings]))
@@ -126,8 +127,9 @@ class PeopleReader:
             lacking.append(" or ".join(self.meanings))
         if lacking:
             raise FairAllError(f"the table lacks columns that the policy reads: {', '.join(lacking)}")
-        for name in people.columns[people.columns.duplicated()].intersection(self.columns):
-            raise FairAllError(f"the table has more than one column {name!r}")
+        for name in people.columns[people.columns.duplicated()]:
+            if name in self.columns:
+                raise FairAllError(f"the table has more than one column {name!r}")
         s = np.full(len(people), UNKNOWN)
         for name in of_groups[:1]:
             meaning, column = self.meanings[name], people[name]

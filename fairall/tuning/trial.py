@@ -16,8 +16,7 @@ from fairall.errors import FairAllError
 from fairall.experiment import Job, cache_of, job, run
 from fairall.measuring.selection import latent_selection_metrics
 from fairall.models.latent_learner import LatentLearner
-from fairall.nn.native import use_threads
-from fairall.runtime.process import prepare_processor, short_of_memory
+from fairall.runtime.process import prepare_processor, short_of_memory, use_threads
 from fairall.tuning.objectives import directions_of, worst
 from fairall.tuning.study import record
 from fairall.tuning.sweep import study_name

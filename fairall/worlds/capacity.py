@@ -77,6 +77,7 @@ class Capacity(Part):
     kept = ("counts",)
     measures = (utility_per_place,)
     config: CapacityConfig
+    places: int
 
     def __init__(self, config: CapacityConfig, setting: WorldSetting) -> None:
         super().__init__(config, setting)
@@ -104,11 +105,11 @@ class Capacity(Part):
         value = rank.double() + lot
         had = pi >= LEAST
         # Who has a place before all equal people and none after them shares it by lot.
-        first, last = (self.finds_place(rank + of, wants, rank) for of in (0.5, -0.5))
+        first, last = (finds_place(rank + of, wants, rank, self.places) for of in (0.5, -0.5))
         self.counts += torch.stack([had, had & (inclusion < LEAST), wants & first & ~last]).sum((1, 2))
-        accepted = wants & self.finds_place(value, wants, value)
+        accepted = wants & finds_place(value, wants, value, self.places)
         if other is not None:
-            found = self.finds_place(other_rank.double() + lot, wants, value)
+            found = finds_place(other_rank.double() + lot, wants, value, self.places)
             other = replace(other, accepted=other.accepted & found)
         return replace(wanted, propensity=inclusion, accepted=accepted, counterfactual=other)
 
@@ -137,18 +138,19 @@ class Capacity(Part):
             " world.capacity.rule=lottery leaves everybody a chance"
         ]
 
-    def finds_place(self, value: Tensor, wants: Tensor, others: Tensor) -> Tensor:
-        """Mask of the people of a given value who find a place; all shapes (E, N).
 
-        Places go to the greatest values, of equal ones by position. Rivals are the applicants at other
-        positions whom the policy `wants`, with values `others`.
-        """
-        position = torch.arange(value.shape[1])
-        mine = value.unsqueeze(2)
-        rival = others.unsqueeze(1)
-        before = (rival > mine) | ((rival == mine) & (position < position.unsqueeze(1)))
-        before &= wants.unsqueeze(1) & (position != position.unsqueeze(1))
-        return before.sum(2) < self.places
+def finds_place(value: Tensor, wants: Tensor, others: Tensor, places: int) -> Tensor:
+    """Mask of the people of a given value who find one of some places; all shapes (E, N).
+
+    Places go to the greatest values, of equal ones by position. Rivals are the applicants at other positions
+    whom the policy `wants`, with values `others`.
+    """
+    position = torch.arange(value.shape[1])
+    mine = value.unsqueeze(2)
+    rival = others.unsqueeze(1)
+    before = (rival > mine) | ((rival == mine) & (position < position.unsqueeze(1)))
+    before &= wants.unsqueeze(1) & (position != position.unsqueeze(1))
+    return before.sum(2) < places
 
 
 def n_places(limit: object, n: int, key: str) -> int:

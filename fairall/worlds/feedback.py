@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from fairall.config.checks import at_least
-from fairall.data.applicants import RecycledApplicants
-from fairall.data.people import People, take
+from fairall.data.people import People, RecycledApplicants, take
 from fairall.errors import FairAllError
 from fairall.runtime.randomness import SeedStreams
 from fairall.worlds.measures import mean_score_advantaged, mean_score_disadvantaged, score_gap

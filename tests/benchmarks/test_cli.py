@@ -22,7 +22,7 @@ pytestmark = pytest.mark.whole
         (["compare", "nope", ".", "model=fairlog"], "nope: no such revision"),
         (["compare", "."], "the following arguments are required: B"),
         (["probe", "seeds=-1"], "seeds=-1 is not possible"),
-        (["soak", "--only", "overrides"], "it must be KIND:NUMBER, KIND one of kills, overrides, "),
+        (["soak", "--only", "overrides"], "it must be KIND:NUMBER, KIND one of kills, verbs, overrides, "),
         (["soak", "--only", "nope:1"], "it must be KIND:NUMBER"),
         (["soak", "--only", "kills:x"], "it must be KIND:NUMBER"),
     ],

@@ -11,7 +11,7 @@ from benchmarks.probe import COMPILED, Stopwatch, count_products, parts, reached
 from fairall.data.features import Schema
 from fairall.models.phase1 import Phase1Epochs
 from fairall.models.vae import ConditionalVAE
-from fairall.nn.native import calls, fastest
+from fairall.nn import native
 from fairall.nn.stacked import StackedMLP
 from fairall.runtime.randomness import SeedStreams
 from tests.conftest import PHASE1, MakePeople
@@ -62,7 +62,7 @@ def test_a_part_inside_another_interrupts_it(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    for owner, names in ((torch, ["baddbmm"]), (calls.kernels(), COMPILED)):
+    for owner, names in ((torch, ["baddbmm"]), (native.kernels(), COMPILED)):
         for name in names:
             monkeypatch.setattr(owner, name, getattr(owner, name))  # restored in the end
     found: list[int] = []
@@ -94,14 +94,14 @@ def test_compiled_products_count_as_those_of_torch(
     def all_products() -> int:
         vae = ConditionalVAE(schema, 2, [6, 5], SeedStreams([0, 1], "test"), utility=False, group_blind=False)
         counted.clear()
-        training = fastest(Phase1Epochs, vae, pool, config)
+        training = native.fastest(Phase1Epochs, vae, pool, config)
         training.epoch(order, noise, torch.zeros(2, dtype=torch.bool), 1e-3)
         with torch.no_grad():
             training.loss(pool, noise)
         return sum(counted)
 
     compiled = all_products()
-    monkeypatch.setattr(calls, "kernels", lambda: None)
+    monkeypatch.setattr(native, "kernels", lambda: None)
     assert compiled == all_products()
 
 
@@ -120,7 +120,7 @@ def test_compiled_products_of_phase_2_count_as_those_of_torch(
         return sum(counted)
 
     compiled = all_products()
-    monkeypatch.setattr(calls, "kernels", lambda: None)
+    monkeypatch.setattr(native, "kernels", lambda: None)
     assert compiled == all_products()
 
 

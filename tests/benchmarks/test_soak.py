@@ -18,9 +18,10 @@ from fairall.errors import FairAllError
 from fairall.policy import SUMS, Policy
 from fairall.storage.files import write_sums
 from tests.conftest import examples
-from tests.decide.test_command import built
+from tests.decide.conftest import made
 
 pytestmark = pytest.mark.whole
+NONE = ["--kills", "0", "--verbs", "0", "--inputs", "0"]
 
 Run = Callable[..., tuple[int, str]]
 
@@ -30,7 +31,7 @@ def soaked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Exit code and output of the command."""
 
     def run(*words: str) -> tuple[int, str]:
-        code = main(["soak", "--out", str(tmp_path), *words])
+        code = main(["soak", "--out", str(tmp_path), *NONE, *words])
         return code, capsys.readouterr().out
 
     return run
@@ -63,7 +64,7 @@ def test_a_planted_fault_is_found_with_what_reproduces_it(
     monkeypatch.setattr(experiment, "job", broken)
     monkeypatch.setattr(soak, "INPUTS", {"overrides": INPUTS["overrides"]})
     monkeypatch.setattr(soak, "saved_policy", contextlib.nullcontext)  # not needed for overrides
-    code, said = soaked("--kills", "0", "--inputs", "2")
+    code, said = soaked("--inputs", "2")
     assert code == 1
     assert said.count("ZeroDivisionError: planted") == 2
     assert "again: python -m benchmarks soak --seed 0 --only overrides:1" in said
@@ -78,14 +79,22 @@ def test_a_planted_fault_is_found_with_what_reproduces_it(
 def test_a_signal_to_a_command_ends_the_soak(soaked: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(soak, "saved_policy", contextlib.nullcontext)
     monkeypatch.setattr(soak, "INPUTS", {"overrides": lambda *_: Ended(["fairall"], 143, "", "")})
-    assert soaked("--kills", "0", "--inputs", "5")[0] == 130
+    assert soaked("--inputs", "5")[0] == 130
 
 
 def test_a_run_is_killed_and_ends_as_if_it_had_not_been(soaked: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(soak, "MODELS", ["fairlog"])
     monkeypatch.setattr(soak, "WORLDS", [""])
-    code, said = soaked("--kills", "1", "--inputs", "0")
+    code, said = soaked("--kills", "1")
     assert (code, said.splitlines()[-1].split()) == (0, ["kills", "1", "0", "0"]), said
+
+
+def test_commands_of_a_ledger_are_killed(soaked: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, said = soaked("--verbs", "10")
+    assert (code, said.splitlines()[-1].split()) == (0, ["verbs", "10", "0", "0"]), said
+    monkeypatch.setattr("benchmarks.kills.OF_CHANCE", [])  # so that no two ledgers are alike
+    code, said = soaked("--only", "verbs:0")
+    assert (code, "--only verbs:0" in said) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +168,7 @@ def refused(folder: Path, files: Files) -> str | None:
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of values that were replaced
 @pytest.mark.parametrize("model", ["fairlog", "fairall_I_II"])
 def test_a_hostile_policy_gives_probabilities_or_one_line(model: str, tmp_path: Path) -> None:
-    built(tmp_path, f"model={model}")
+    made(tmp_path, f"model={model}")
     saved, other = tmp_path / "policy", tmp_path / "other"
     other.mkdir()
     files = {name: (saved / name).read_bytes() for name in CHANGES}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairall import __version__
-from fairall.cli.parser import COMMANDS, commands, read
+from fairall.cli.parser import COMMANDS, COMMON, read
 from fairall.config.choices import VERBS
 from tests.conftest import imported, succeeded, typed
 
@@ -21,7 +21,7 @@ def test_first_words_of_commands_are_the_verbs() -> None:
 def test_every_command_describes_itself(name: str, tmp_path: Path) -> None:
     said = succeeded(*name.split(), "--help", cwd=tmp_path).stdout
     assert said.startswith(f"usage: python -m fairall {name} ")
-    assert all(option.split()[0] in said for option in (*commands()[name], *commands()[""]))
+    assert all(option.split()[0] in said for option in (*COMMANDS[name].options, *COMMON))
 
 
 def test_help_has_every_verb_and_key(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ import torch
 
 from fairall import metrics
 from fairall.config.compose import typed_config
-from fairall.data.amounts import Amounts
 from fairall.data.dataset import TableDataset, dataset
 from fairall.data.features import Feature, Kind, Schema
+from fairall.data.prepared import Amounts
 from fairall.errors import FairAllError
 from fairall.worlds.measures import regret, utility_per_place
 from tests.conftest import LOANS, MEANING, training_of

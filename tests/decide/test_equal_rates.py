@@ -1,138 +1,50 @@
-"""`decide --equal-rates` on small tables."""
+"""What `decide --equal-rates` accepts: the best of all decisions within the bound."""
 
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from fairall.policy import Policy
-from tests.conftest import Ended
-from tests.decide.test_command import built, decide
+from tests.decide.conftest import Policies, decided
 from tests.models.conftest import most_within, rates_of
 from tests.test_policy import crowd
 
-AMOUNTS = "dataset.gain={intercept: 5, income: 0.2}", "dataset.loss={intercept: 1, income: 0.3}"
+FREE = "model=greedy", "cost.value=0.45"
 TOWNS = "dataset.sensitive=town", "dataset.advantaged=null", "dataset.groups=[Hull,Bath,York]"
 
 
-def decided(folder: Path, *words: str, n: int = 101) -> tuple[pd.DataFrame, Ended]:
-    """The table of n people with the decisions of the policy in `folder`, and what was printed."""
-    crowd(n).drop(columns="repaid").to_csv(folder / "people.csv", index=False)
-    ended = decide(folder, "policy", *words)
-    assert (ended.returncode, ended.stderr) == (0, "")
-    return pd.read_csv(folder / "out.csv", keep_default_na=False), ended
-
-
-def earned(policy: Policy, out: pd.DataFrame) -> np.ndarray:
-    """What the acceptance of each person earns, by the estimates of the table."""
-    x, _ = policy.encoded(out)
-    stake, cost = (of.numpy() for of in policy.learner.setting.stake_and_cost(x))
-    worth: np.ndarray = stake * (out["label_probability"].to_numpy() - cost)
-    return worth
-
-
-@pytest.mark.parametrize("which", ["mean", "seed:2"])
+@pytest.mark.parametrize("words", ["", "--policy seed:2 --capacity 30", "--capacity 30 --refer 7"])
 @pytest.mark.parametrize(
-    "words",
+    "method",
     [
-        ["model=greedy", "cost.value=0.45"],
-        ["model=fairlog", "cost.value=0.6", "fairness=demographic_parity", "fairness.slack=0.1"],
-        ["model=fairlog", "cost.value=0.5", "fairness=equal_opportunity", "fairness.slack=0"],
-        ["model=greedy", *AMOUNTS],
+        FREE,
+        ("model=fairlog", "cost.value=0.6", "fairness=demographic_parity", "fairness.slack=0.1"),
+        ("model=fairlog", "cost.value=0.5", "fairness=equal_opportunity", "fairness.slack=0"),
+        (
+            "model=greedy",
+            "dataset.gain={intercept: 5, income: 0.2}",
+            "dataset.loss={intercept: 1, income: 0.3}",
+        ),
+        (*FREE, *TOWNS),
     ],
-    ids=["free", "slack", "opportunity", "amounts"],
 )
 def test_rates_are_within_the_bound_and_nothing_within_it_earns_more(
-    which: str, words: list[str], tmp_path: Path
+    method: tuple[str, ...], words: str, policies: Policies, tmp_path: Path
 ) -> None:
-    policy = built(tmp_path, *words)
-    for places in (None, 30):
-        out, _ = decided(tmp_path, "--equal-rates", "--policy", which, *["--capacity=30"] * bool(places))
-        pi, worth = out["propensity"].to_numpy(), earned(policy, out)
-        counted = out["label_probability"].to_numpy() if "opportunity" in str(words) else np.ones(len(out))
-        rates, slack = rates_of(counted, out["sex"].to_numpy()), 0.1 if "fairness.slack=0.1" in words else 0.0
-        assert np.ptp(rates @ pi) <= slack + 1e-9
-        limits = [(np.ones(len(out)), places)] if places else []
-        assert pi @ worth == pytest.approx(most_within(worth, rates, slack, *limits), abs=1e-6)
-        # Of each group, and of all, as many are accepted as the propensities say, up to one person.
-        groups = [out["sex"] == "male", out["sex"] == "female", out["sex"] != ""]
-        assert all(abs((out["decision"] - pi)[of].sum()) < 1 for of in groups)
-        assert places is None or out["decision"].sum() <= places
-
-
-def test_more_than_two_groups(tmp_path: Path) -> None:
-    policy = built(tmp_path, "model=greedy", "cost.value=0.45", *TOWNS)
-    out, said = decided(tmp_path, "--equal-rates")
-    rates = rates_of(np.ones(len(out)), out["town"].to_numpy())
-    assert len(rates) == 3
-    assert np.ptp(rates @ out["propensity"]) < 1e-9
-    worth = earned(policy, out)
-    assert out["propensity"] @ worth == pytest.approx(most_within(worth, rates, 0.0), abs=1e-6)
-    told = "Rule: accept from thresholds of groups on, chosen in this table for demographic parity within 0; "
-    assert told in said.stdout
-
-
-def test_without_the_option_rates_differ(tmp_path: Path) -> None:
-    built(tmp_path, "model=greedy", "cost.value=0.45")
-    before, _ = decided(tmp_path)
-    after, _ = decided(tmp_path, "--equal-rates")
-    assert before.drop(columns=["decision", "propensity"]).equals(
-        after.drop(columns=["decision", "propensity"])
-    )
-    gaps = [np.ptp(out.groupby("sex")["decision"].mean()) for out in (before, after)]
-    assert gaps[0] > 0.08 > 0.03 > gaps[1]
-
-
-def test_equal_people_are_drawn_by_lot_and_a_note_counts_them(tmp_path: Path) -> None:
-    built(tmp_path, "model=greedy", "cost.value=0.01")  # it pays to accept everybody
-    one = crowd(1).drop(columns="repaid")
-    people = pd.concat([one.assign(sex="male")] * 10 + [one.assign(sex="female")] * 20)
-    people.to_csv(tmp_path / "people.csv", index=False)
-    said = decide(tmp_path, "policy", "--equal-rates", "--capacity", "9")
-    out = pd.read_csv(tmp_path / "out.csv")
-    np.testing.assert_allclose(out["propensity"], 0.3)
-    assert out.groupby("sex")["decision"].sum().tolist() == [6, 3]
-    assert (
-        "Note: drawn by lot for the last places: 30 people, of whom 9 accepted; `propensity`" in said.stdout
-    )
-
-
-def test_reasons_are_of_the_rule(tmp_path: Path) -> None:
-    built(tmp_path, "model=greedy", "cost.value=0.45")
-    free, _ = decided(tmp_path, "--reasons", "2")
-    out, _ = decided(tmp_path, "--equal-rates", "--reasons", "2")
-    rejected = out["decision"] == 0
-    assert (out["reasons"] == "")[~rejected].all()
-    # Whoever the policy would accept by its own rule, or who lost the lot, is told of the group's threshold.
-    by_group = rejected & ((free["decision"] == 1) | (out["propensity"] > 0))
-    assert by_group.any()
-    assert (out["reasons"] == "the threshold of the group")[by_group].all()
-    few, _ = decided(tmp_path, "--equal-rates", "--reasons", "2", "--capacity", "10")
-    crowded = (few["decision"] == 0) & (out["propensity"] == 1)
-    assert (few["reasons"] == "the number of places").equals(crowded)
-
-
-@pytest.mark.parametrize(
-    ("model", "words", "told"),
-    [
-        ("greedy", ["--draw", "1"], "--equal-rates: not possible with --draw; see"),
-        ("greedy", ["--threshold", "0.3"], "--equal-rates: not possible with --threshold; see"),
-        ("greedy", ["--explain", "1"], "--equal-rates: not possible with --explain; see"),
-        ("accept_all", [], "--equal-rates: model=accept_all has no estimate of p(label = 1) to choose"),
-        (
-            "greedy fairness=demographic_parity fairness.blind=true",
-            [],
-            "--equal-rates: model=greedy has fairness.blind=true and may not decide by group; leave it out",
-        ),
-        ("greedy", [], "--equal-rates: the table has nobody with S = −1 (female); leave it out"),
-    ],
-)
-def test_what_is_refused(model: str, words: list[str], told: str, tmp_path: Path) -> None:
-    built(tmp_path, *f"model={model}".split())
-    people = crowd(9).drop(columns="repaid")
-    people[people["sex"] == "male"].to_csv(tmp_path / "people.csv", index=False)
-    said = decide(tmp_path, "policy", "--equal-rates", *words)
-    assert said.stderr.startswith(f"fairall: {told}")
-    assert said.stderr.count("\n") == 1
-    assert not (tmp_path / "out.csv").exists()
+    folder, policy = policies(*method)
+    crowd(101).drop(columns="repaid").to_csv(tmp_path / "people.csv", index=False)
+    out, _ = decided(tmp_path, folder, f"--equal-rates {words}")
+    out = out.dropna()  # of those who are decided on
+    assert len(out) == 101 - 7 * ("refer" in words)
+    stake, cost = (of.numpy() for of in policy.learner.setting.stake_and_cost(policy.encoded(out)[0]))
+    pi, p = out["propensity"].to_numpy(), out["label_probability"].to_numpy()
+    counted, worth = p if "equal_opportunity" in str(method) else np.ones(len(out)), stake * (p - cost)
+    groups = out["town" if "town" in str(method) else "sex"].to_numpy()
+    rates, slack = rates_of(counted, groups), 0.1 if "fairness.slack=0.1" in method else 0.0
+    assert np.ptp(rates @ pi) <= slack + 1e-9
+    limits = [(np.ones(len(out)), 30)] if "capacity" in words else []
+    assert pi @ worth == pytest.approx(most_within(worth, rates, slack, *limits), abs=1e-6)
+    # Of each group, and of all, as many are accepted as the propensities say, up to one person.
+    members = [groups == name for name in {*groups}] + [groups != ""]
+    assert all(abs((out["decision"] - pi)[of].sum()) < 1 for of in members)
+    assert not limits or out["decision"].sum() <= 30

@@ -1,112 +1,64 @@
-"""Reasons for rejections: what counted against whom, in whose words."""
+"""Reasons and referrals of people of any table."""
 
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
-from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
-from torch import Tensor
 
-from fairall.decide.reasons import PLACES, THRESHOLD, read_wording, reasons, typical
+from fairall.decide.reasons import contributions, typical
+from fairall.decide.refer import Refer
 from fairall.errors import FairAllError
-from fairall.models.fairness import FairThresholds
-from fairall.tables.features import Kind
-from fairall.tables.people import LearntFeature
+from fairall.policy import Policy
+from tests.decide.additive import READER, additive
 
 
-class Made:
-    """A policy of income and debt, features 0 and 1, with a stricter threshold for S = −1 where asked."""
-
-    threshold = 0.5
-
-    def __init__(self, stricter: float = 0.0) -> None:
-        self.stricter = stricter
-        names = ["income", "debt", "age"]
-        self.reader = SimpleNamespace(names=names, sensitive=None, n_groups=2)
-        numbers: dict[str, Any] = {"mean": 0.0, "scale": 1.0, "lowest": -3.0, "highest": 3.0}
-        self.reader.features = tuple(LearntFeature(name, Kind.REAL, **numbers) for name in names)
-        self.learner: Any = None
-        if stricter:
-            self.learner = FairThresholds.__new__(FairThresholds)
-            vars(self.learner)["bound"] = "a bound"
-
-    def encoded_propensity(self, x: Tensor, s: Tensor) -> np.ndarray:
-        score = 0.5 + 0.3 * x[:, 0] - 0.2 * x[:, 1] - self.stricter * (s < 0)
-        return score.clamp(0, 1).numpy()[None]
-
-    def combined(self, values: np.ndarray, by: str = "mean") -> np.ndarray:
-        return values.mean(0)
+@pytest.fixture
+def policy(tmp_path: Path) -> Policy:
+    return additive(tmp_path)
 
 
-X = torch.tensor([[-1.0, 0.0, 0.3], [1.0, 3.0, -0.5], [-0.5, 1.0, 0.0]])
-S = torch.tensor([1.0, -1.0, 1.0])
-NOBODY = np.zeros(3, dtype=bool)
+def test_the_same_person_has_the_same_contributions_in_any_table(policy: Policy) -> None:
+    policy.learner.weight = torch.tensor([0.1, 0.0, 0.05, 0.1])
+    x = torch.tensor(np.random.default_rng(0).normal(size=(50, 3)), dtype=torch.float32)
+    whole, s = contributions(policy, x, torch.ones(50), "mean"), torch.ones(50)
+    # Linear in a feature, as long as the score is between 0 and 1; that of debt is 0.
+    slope, _ = np.polyfit(x[:, 0], whole[:, 0], 1)
+    assert slope == pytest.approx(0.1, abs=1e-3)
+    np.testing.assert_allclose(whole[:, 1], 0, atol=1e-6)
+    np.testing.assert_array_equal(contributions(policy, x.flip(0), s, "mean"), whole[::-1])
+    np.testing.assert_array_equal(contributions(policy, x[7:8], s[:1], "mean"), whole[7:8])
+    assert contributions(policy, x[:0], s[:0], "mean").shape == (0, 3)
 
 
-def said(
-    policy: Made,
-    most: int,
-    x: Tensor = X,
-    s: Tensor = S,
-    crowded: np.ndarray = NOBODY,
-    wording: Mapping[str, str] = MappingProxyType({}),
-) -> list[str]:
-    return reasons(policy, x, s, crowded[: len(x)], most, wording, "mean").tolist()  # type: ignore[arg-type]
-
-
-def test_what_counted_most_comes_first_and_nothing_else_is_named() -> None:
-    assert said(Made(), 4) == ["income", "debt", "debt; income"]
-    assert said(Made(), 1) == ["income", "debt", "debt"]
-    assert said(Made(), 4, X[:0], S[:0]) == []
-
-
-def test_the_same_person_has_the_same_reasons_in_any_table() -> None:
-    people = torch.tensor(np.random.default_rng(0).normal(size=(50, 3)), dtype=torch.float32)
-    s = torch.ones(50)
-    whole = said(Made(), 3, people, s, np.zeros(50, dtype=bool))
-    assert said(Made(), 3, people.flip(0), s, np.zeros(50, dtype=bool)) == whole[::-1]
-    assert said(Made(), 3, people[7:8], s[7:8]) == whole[7:8]
-
-
-def test_who_found_no_place_is_told_so() -> None:
-    crowded = np.array([False, True, False])
-    assert said(Made(), 1, crowded=crowded) == ["income", PLACES, "debt"]
-    assert (
-        said(Made(), 1, crowded=crowded, wording={PLACES: "all places are taken"})[1]
-        == "all places are taken"
-    )
-
-
-def test_in_the_words_of_the_user(tmp_path: Path) -> None:
-    path = tmp_path / "words.csv"
-    path.write_text('feature,words\ndebt,"you owe too much"\n')
-    assert said(Made(), 1, wording=read_wording(str(path)))[1] == "you owe too much"
-    assert read_wording(None) == {}
-    for text in ("a,b\n1,2\n", ""):
-        path.write_text(text)
-        with pytest.raises(FairAllError, match="columns feature and words"):
-            read_wording(str(path))
-
-
-def test_the_threshold_of_the_group_is_said_where_it_decided() -> None:
-    x = X.clone()
-    x[1] = torch.tensor([0.5, 0.0, 0.0])  # accepted with S = +1
-    assert said(Made(stricter=0.3), 2, x) == ["income", THRESHOLD, "debt; income"]
+def test_equal_people_are_referred_by_lot_and_nearer_margins_first(policy: Policy) -> None:
+    x, s, equal = torch.zeros(200, 3), torch.ones(200), np.full(200, 0.8)
+    referred = Refer(60).people(policy, x, s, equal)
+    assert referred.sum() == 60
+    assert 3 < referred[:60].sum() < 33  # not by position: some 18, standard deviation 3
+    x[::2, 0] = torch.linspace(-3, 1, 100)  # the margin is another one, farther from 0 but for a few
+    assert Refer(0.5).people(policy, x, s, equal)[::2].sum() < 40
+    assert Refer(band=(0.8, 0.8)).people(policy, x, s, equal).all()
+    near = np.where(np.arange(200) < 3, 0.7, equal)
+    assert Refer(3).people(policy, x, s, near)[:3].all(), "probabilities come before margins"
+    for most in (0, 1.5, None):
+        with pytest.raises(FairAllError, match=r"^refer=.* is not possible"):
+            Refer(most).people(policy, x, s, equal)
+    for band in ((-0.1, 0.5), (0.5, 1.1)):
+        with pytest.raises(FairAllError, match=r"^refer=.* is not possible"):
+            Refer(band=band)
 
 
 def test_people_to_compare_with_are_as_those_of_training() -> None:
-    reader: Any = Made().reader
-    reader.features = (
-        LearntFeature("income", Kind.REAL, mean=100.0, scale=10.0, lowest=90.0, highest=130.0),
-        LearntFeature("debt", Kind.COUNT, mean=2.0, scale=1.0, lowest=0.0, highest=9.0),
-        LearntFeature("age", Kind.BINARY, (3, 5), mean=4.0, scale=1.0),
-    )
-    rows = typical(reader, 500, np.random.default_rng(0)).numpy()
-    assert rows.shape == (500, 4)
-    assert -1.001 < rows[:, 0].min() < 0 < rows[:, 0].max() < 3.001  # scaled
-    assert set(rows[:, 2]) == {3, 5}
-    assert set(rows[:, 3]) == {-1, 1}
-    assert (rows[:, 1] == rows[:, 1].round()).all()
+    income = replace(READER.features[0], mean=100.0, scale=10.0, lowest=90.0, highest=130.0)
+    reader = replace(READER, features=(income, *READER.features[1:]))
+    rows = typical(reader, 500, np.random.default_rng(0))
+    x, debt, home, s = pd.DataFrame(rows.numpy()).items()
+    assert x[1].quantile([0.0, 0.5, 0.9]).tolist() == pytest.approx([-1, 0, 1.28], abs=0.15)  # scaled
+    assert set(debt[1]) == {0, 1, 2, 3}
+    for column, values in ((home[1], [1, 2, 3]), (s[1], [-1, 1])):
+        assert column.value_counts(normalize=True)[values].tolist() == pytest.approx(
+            [1 / len(values)] * len(values), abs=0.1
+        )

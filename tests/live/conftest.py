@@ -1,104 +1,36 @@
-"""Ledgers of small learners, and the applicants of simulated runs as tables."""
+"""Ledgers of small learners, made once and copied, people and outcomes for them, and raw SQL."""
 
+import functools
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-import torch
+import yaml
 
 from fairall import Ledger
-from fairall.config.compose import compose_config
-from fairall.data.dataset import dataset
-from fairall.data.own_table import OwnTable
-from fairall.data.people import Decided, Decisions, People
-from fairall.experiment import job
-from fairall.online.training import Training
-from fairall.storage.checkpoint import Checkpoint
-from tests.conftest import LOANS, MEANING, no_cache
+from fairall.errors import FairAllError
+from tests.conftest import LOANS, MEANING
 
-DATA = [
-    "dataset=csv",
-    f"dataset.path={LOANS}",
-    *MEANING,
-    "dataset.decision=decision",
-    "dataset.accepted=granted",
-    "dataset.propensity=propensity",
-    "dataset.drop=[id]",
-]
+CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text())
+LOG = "dataset.decision=decision dataset.accepted=granted dataset.propensity=propensity dataset.drop=[id]"
+DATA = ["dataset=csv", f"dataset.path={LOANS}", *MEANING, *LOG.split()]
 SMALL = ["preset=quick", "tracking.enabled=false", "seeds=1", *DATA]
+METHOD = ["model=fairlog", "schedule.warm_up_epochs=4"]
+# Three kinds of memory: rows of people, copies of them, and hashes of those who are known.
+MEMORY = ["model=ensemble", "schedule.warm_up_epochs=2"]
+COPIES = ["model=explore_exploit", "schedule.warm_up_epochs=2"]
+KNOWN = ["model=stacked"]
+NAMES = ["id", "sex", "age", "income", "dependants", "purpose", "home_owner", "job"]
 STEP = 86400  # seconds between two time steps
 BEGIN = 1_700_000_000 // STEP * STEP
-AS_IN_A_RUN = ["live.horizon=null", "live.held_out=0", "live.explore=0"]
 
-
-@dataclass
-class Simulated:
-    """A run: its applicants as tables, labels, decisions, and when labels came."""
-
-    training: Training
-    tables: list[pd.DataFrame]
-    labels: list[np.ndarray]
-    propensities: list[np.ndarray]
-    accepted: list[np.ndarray]
-    due: list[list[int]]  # by time step, numbers of the time steps whose labels came
-
-
-class Nothing:
-    """Shows no progress."""
-
-    def phase(self, name: str, total: int, *, done: int = 0) -> "Nothing":
-        return self
-
-    def __enter__(self) -> Callable[..., None]:
-        return lambda **_: None
-
-    def __exit__(self, *_: object) -> None: ...
-
-
-def simulated(*words: str) -> Simulated:
-    """The run of `SMALL` and further words, recorded step by step."""
-    training = made = job(compose_config(*SMALL, "evaluation.decisions=true", *words))
-    source = dataset(made.config.dataset)
-    assert isinstance(source, OwnTable)
-    raw = source.cells.frame.astype(object).iloc[source.splits.train].reset_index(drop=True)
-    rows = {
-        encoded(x, s): k for k, (x, s) in enumerate(zip(made.data.train.x, made.data.train.s, strict=True))
-    }
-    names = [*made.data.reader.names, "sex"]
-    found = Simulated(training, [], [], [], [], [])
-    numbers: dict[int, int] = {}
-    world = training.world
-    reveal = world.reveal
-
-    def recorded(people: People, taken: Decisions) -> list[Decided]:
-        step = len(found.tables)
-        table = raw.loc[[rows[encoded(x, s)] for x, s in zip(people.x[0], people.s[0], strict=True)], names]
-        table.insert(0, "id", [f"P{step:03d}-{k:03d}" for k in range(len(table))])
-        found.tables.append(table.assign(time=at(step)).reset_index(drop=True))
-        found.labels.append(people.label[0].numpy().astype(int))
-        found.propensities.append(taken.propensity[0].numpy().copy())
-        found.accepted.append(taken.accepted[0].numpy().copy())
-        numbers[id(people.x)] = step
-        found.people.append(people)  # type: ignore[attr-defined]
-        due = reveal(people, taken)
-        found.due.append([numbers[id(one.x)] for one in due])
-        return due
-
-    found.people = []  # type: ignore[attr-defined]
-    world.reveal = recorded  # type: ignore[method-assign]
-    with TemporaryDirectory() as folder:
-        checkpoint = Checkpoint(Path(folder) / "checkpoint.pt", "simulated", seconds=float("inf"))
-        training.run(checkpoint, no_cache(), Nothing())
-    return found
-
-
-def encoded(x: torch.Tensor, s: torch.Tensor) -> bytes:
-    return x.numpy().tobytes() + s.numpy().tobytes()
+Make = Callable[..., Ledger]
 
 
 def at(step: float) -> str:
@@ -106,39 +38,69 @@ def at(step: float) -> str:
     return str(pd.Timestamp(int(BEGIN + STEP * step), unit="s"))
 
 
-def begun(place: Path, *words: str) -> Ledger:
-    """A ledger of the learner of `SMALL` after its warm-up."""
-    return Ledger.start(place, *SMALL, f"outputs_dir={place.parent}", *words)
+def people(first: int = 0, n: int = 50, step: float = 0) -> pd.DataFrame:
+    """Applicants as a CSV file has them."""
+    table = pd.read_csv(LOANS, dtype=str, keep_default_na=False)[NAMES].iloc[first : first + n]
+    return table.assign(time=at(step)).reset_index(drop=True)
 
 
-def outcomes_of(table: pd.DataFrame, accepted: np.ndarray, label: np.ndarray, step: float) -> pd.DataFrame:
-    """The labels of the accepted people of a time step, which come at another one."""
-    columns = {"id": table["id"], "repaid": np.where(label, "yes", "no"), "time": at(step)}
-    return pd.DataFrame(columns)[accepted]
+def repaid(decided: pd.DataFrame, step: float, share: float = 1.0) -> pd.DataFrame:
+    """Outcomes of the first `share` of the accepted."""
+    ids = decided.loc[decided["decision"] == 1, "id"]
+    ids = ids.iloc[: round(share * len(ids))]
+    words = np.where(ids.str[-1].astype(int) % 3, "yes", "no")
+    return pd.DataFrame({"id": ids, "repaid": words, "time": at(step)})
 
 
 @pytest.fixture(scope="session")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """Ledgers after the warm-up, by their words, made once."""
-    made: dict[tuple[str, ...], Path] = {}
 
-    def of(*words: str) -> Path:
-        if words not in made:
-            made[words] = tmp_path_factory.mktemp("ledger") / "loans.db"
-            begun(made[words], *words)
-        return made[words]
+    @functools.cache
+    def made(*words: str) -> Path:
+        place = tmp_path_factory.mktemp("ledger") / "loans.db"
+        Ledger.start(place, *SMALL, f"outputs_dir={place.parent}", *words)
+        return place
 
-    return of
-
-
-Make = Callable[..., Ledger]
+    return made
 
 
 @pytest.fixture
 def ledger(kept: Callable[..., Path], tmp_path: Path) -> Make:
-    """A ledger of its own."""
+    """A ledger of its own, of `METHOD` where no model is named: `loans.db` in the folder of the test."""
 
     def made(*words: str, name: str = "loans.db") -> Ledger:
-        return Ledger(shutil.copy(kept(*words), tmp_path / name))
+        method = [] if words[:1] and words[0].startswith("model=") else METHOD
+        return Ledger(shutil.copy(kept(*method, *words), tmp_path / name))
 
     return made
+
+
+def refusing(why: str) -> Any:
+    """Expect an error that says so."""
+    return pytest.raises(FairAllError, match=why)
+
+
+def rows(place: Path, query: str, *values: object) -> list[tuple[Any, ...]]:
+    """What a query on the file gives; what it changes is kept."""
+    with closing(sqlite3.connect(place)) as connection, connection:
+        return connection.execute(query, values).fetchall()
+
+
+@contextmanager
+def edited(place: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that finds no triggers."""
+    triggers = rows(place, "select name from sqlite_master where type = 'trigger'")
+    with closing(sqlite3.connect(place)) as connection, connection:
+        for (name,) in triggers:
+            connection.execute(f"drop trigger {name}")
+        yield connection
+
+
+def noticed(place: Path) -> str:
+    """The one line by which a ledger that is read whole is refused; "" where it is not."""
+    try:
+        Ledger(place).summary()
+    except FairAllError as error:
+        return str(error)
+    return ""

@@ -1,136 +1,117 @@
-"""Processes that are killed at any instant, and two that write at once."""
+"""Commands that are killed at any of their writes, and several that write at once."""
 
-import os
+import json
 import random
-import shutil
-import signal
 import sqlite3
-import subprocess
-import sys
-import time
-from collections.abc import Callable
+from collections import Counter
+from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 
-from fairall import FairAllError, Ledger
-from fairall.live import store
-from tests.live.test_ledger import METHOD, content, people, repaid
-
-KILLS = int(os.environ.get("FAIRALL_KILLS", "12"))
-# Does a word over and over, so that kills hit it at any instant and not its imports.
-WORK = """
-import sys, pandas as pd
+from benchmarks.in_process import Ended
+from benchmarks.kills import ended, forked, killed_day
 from fairall import Ledger
-from tests.live.test_ledger import people, repaid
-own = Ledger(sys.argv[1])
-print("ready", flush=True)
-for step in range(int(sys.argv[2]), 40):
-    decided = own.decide(people(10 * step, 10, step))
-    own.outcomes(repaid(decided, step))
-    made = own.learn()["version"]
-    if made:
-        own.promote(made)
-    own.forget(decided["id"].iloc[0]) if step % 4 == 0 and decided["new"].all() else None
-"""
+from fairall.online.process import Process
+from tests.conftest import typed
+from tests.live.conftest import Make, noticed, people, refusing, repaid, rows
 
-
-def killed(place: Path, step: int, seconds: float) -> None:
-    """Work from a step on, and be killed after some time."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", WORK, str(place), str(step)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    assert process.stdout.readline() == b"ready\n", process.stderr.read().decode()
-    time.sleep(seconds)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+PROCESSES, ROUNDS = 4, 3
 
 
 @pytest.mark.whole
-def test_kills_lose_nothing(kept: Callable[..., Path], tmp_path: Path) -> None:
-    words = [*METHOD, "live.held_out=0"]
-    place = Path(shutil.copy(kept(*words), tmp_path / "loans.db"))
-    chance = random.Random(0)
-    for _ in range(KILLS):
-        with sqlite3.connect(place) as connection:
-            done = connection.execute("select count(*) from batches").fetchone()[0]
-        if done >= 40:
-            place = Path(shutil.copy(kept(*words), tmp_path / "loans.db"))
-            done = 0
-        killed(place, max(0, done - 1), chance.uniform(0.0, 1.5))
-        with sqlite3.connect(place) as connection:
-            assert connection.execute("pragma integrity_check").fetchone() == ("ok",)
-            assert not connection.execute("pragma foreign_key_check").fetchall()
-            sizes = connection.execute("select count(*) from applications group by batch").fetchall()
-            assert {n for (n,) in sizes} <= {10}
-            versions = {n for (n,) in connection.execute("select id from versions where id > 1")}
-            assert versions == {n for (n,) in connection.execute("select distinct version from learnt")}
-        own = Ledger(place)
-        for version in versions:
-            own.promote(version)  # each can be read whole
-        if versions:
-            own.learn(dry_run=True)
+def test_a_killed_command_has_done_nothing_and_does_the_same_again(tmp_path: Path) -> None:
+    kills = Counter(killed_day(["loans.db"] * 2, tmp_path, random.Random(0), step=3))
+    assert len(kills) > 8
+    assert sum(kills.values()) > 40
+    assert (tmp_path / "hunted" / "loans.db").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_decision_that_is_killed_before_it_is_kept_is_the_same_again(
-    kept: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one, other = (Ledger(shutil.copy(kept(*METHOD), tmp_path / name)) for name in ("a.db", "b.db"))
-    one.decide(people())
-    with monkeypatch.context() as patched:
-        patched.setattr(Ledger, "_applications", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            other.decide(people())
-    other.decide(people())
-    assert content(one) == content(other)
+@pytest.mark.whole
+def test_processes_that_type_at_once_lose_and_double_nothing(ledger: Make, tmp_path: Path) -> None:
+    """They decide on their own and on the same people, and change the same applications."""
+    own = ledger("live.held_out=0", "live.explore=0.2")
+    first = own.decide(people(0, 100))
+    rejected, accepted = (first.loc[first["decision"] == made, "id"].tolist() for made in (0, 1))
+
+    def typing(number: int) -> Ended:
+        folder, said = tmp_path / str(number), list[tuple[str, int, Any]]()
+        folder.mkdir()
+
+        def live(verb: str, *words: str) -> Ended:
+            done = typed("live", verb, "../loans.db", *words, "--json", cwd=folder)
+            said.append((verb, done.returncode, done.stderr or json.loads(done.stdout)))
+            return done
+
+        for k in range(ROUNDS):
+            both = pd.concat([people(100 + 10 * k, 10), people(140 + 60 * number + 20 * k, 20)])
+            both.sample(frac=1, random_state=number).to_csv(folder / "people.csv", index=False)
+            live("decide", "people.csv", "-o", f"{k}.csv")
+            repaid(pd.read_csv(folder / f"{k}.csv"), 1).to_csv(folder / "outcomes.csv", index=False)
+            live("outcomes", "outcomes.csv")
+            live("override", rejected[k], "accept", "--by", str(number), "--why", "a guarantor")
+            live("withdraw", accepted[k])
+            done = live("learn")
+        (folder / "said.json").write_text(json.dumps(said))
+        return done
+
+    children = [forked(partial(typing, number)) for number in range(PROCESSES)]
+    assert set(map(ended, children)) <= {0, 1}
+    assert not noticed(tmp_path / "loans.db")
+    said = pd.concat(map(pd.read_json, tmp_path.glob("*/said.json")))
+    refused = said[1] > 0
+    why = "fairall: .*(changed it meanwhile: try again|was withdrawn already)\n"
+    assert said.loc[refused, 2].str.fullmatch(why).all()
+    told = said[~refused].groupby(0)[2].agg(list)
+
+    def count(query: str) -> int:
+        return int(rows(tmp_path / "loans.db", f"select count(*) from {query}")[0][0])
+
+    changed = {
+        "decide": ("new", 270),
+        "outcomes": ("new", count("outcomes")),
+        "override": ("changed", PROCESSES * ROUNDS),
+    }
+    for verb, (name, expected) in changed.items():
+        assert sum(one[name] for one in told[verb]) == expected, verb
+    counts = [count(table) for table in ("applications", "overrides", "removed")]
+    assert counts == [100 + 270, PROCESSES * ROUNDS, ROUNDS]
+    assert len(told["withdraw"]) == ROUNDS
+    versions = sorted(one["version"] for one in told["learn"] if one["version"])
+    assert versions == [*range(2, 1 + count("versions"))]
+    decided = pd.concat(map(pd.read_csv, tmp_path.glob("*/[0-9].csv"))).drop_duplicates()
+    assert len(decided) == decided["id"].nunique() == 270
 
 
 def test_one_of_two_writers_waits_or_is_told(
-    kept: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ledger: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = shutil.copy(kept(*METHOD), tmp_path / "loans.db")
-    monkeypatch.setattr(store, "WAIT", 1)
-    own, other = Ledger(place), Ledger(place)
-    with (
-        own.store.writing(),
-        pytest.raises(FairAllError, match="another process has been writing for 1 seconds"),
-    ):
-        other.decide(people())
-    decided = other.decide(people())
-    with own.store.writing():
-        assert not Ledger(place).settings.horizon  # who reads does not wait
-    own.outcomes(repaid(decided, 1))
+    monkeypatch.setattr("fairall.live.store.WAIT", 1)
+    own = ledger()
+    with closing(sqlite3.connect(tmp_path / "loans.db", isolation_level=None)) as other:
+        other.execute("begin immediate")
+        with refusing("another process has been writing for 1 seconds"):
+            own.decide(people())
+        assert own.status()["people"] == 0  # who reads does not wait
+    assert own.decide(people())["new"].all()
 
 
-def test_who_has_learnt_meanwhile_is_told(
-    kept: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("verb", ["forget", "withdraw", "learn"])
+def test_what_another_process_does_while_one_learns_is_not_lost(
+    verb: str, ledger: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = shutil.copy(kept(*METHOD), tmp_path / "loans.db")
-    own = Ledger(place)
+    own, learn = ledger("live.held_out=0"), Process.learn
     own.outcomes(repaid(own.decide(people()), 1))
-    changes = Ledger._changes
 
-    def slow(self: Ledger, *given: object) -> object:
-        monkeypatch.setattr(Ledger, "_changes", changes)
-        Ledger(place).learn()
-        return changes(self, *given)  # type: ignore[arg-type]
+    def slow(self: Process, due: Any) -> None:
+        monkeypatch.undo()
+        getattr(Ledger(tmp_path / "loans.db"), verb)(*({"learn": []}.get(verb, ["L0001"])))
+        learn(self, due)
 
-    monkeypatch.setattr(Ledger, "_changes", slow)
-    with pytest.raises(FairAllError, match="another process has changed it meanwhile"):
+    monkeypatch.setattr(Process, "learn", slow)
+    with refusing("has changed it meanwhile"):
         own.learn()
-
-
-@pytest.mark.whole
-def test_two_processes_decide_on_everybody_once(kept: Callable[..., Path], tmp_path: Path) -> None:
-    place = Path(shutil.copy(kept(*METHOD), tmp_path / "loans.db"))
-    code = WORK.split("    decided")[0].replace("range(int(sys.argv[2]), 40)", "range(40)")
-    code += "    own.decide(people(10 * step, 10))\n"
-    both = [subprocess.Popen([sys.executable, "-c", code, str(place), "0"]) for _ in range(2)]
-    assert [process.wait() for process in both] == [0, 0]
-    with sqlite3.connect(place) as connection:
-        assert connection.execute("select count(*), count(distinct person) from applications").fetchone() == (
-            400,
-            400,
-        )
+    assert own.learn()["people"] == (0 if verb == "learn" else 49)

@@ -7,35 +7,31 @@ import pytest
 
 from fairall.tracking.store import PASSWORD, USER
 from tests.conftest import Asked, Put, refused, run_folder, succeeded
-from tests.live.conftest import SMALL
-from tests.live.test_ledger import METHOD, people, repaid
+from tests.live.conftest import METHOD, SMALL, people, repaid
 
 WORDS = [*(word for word in SMALL if not word.startswith("tracking.")), *METHOD]
+pytestmark = pytest.mark.whole
 
 
-@pytest.mark.whole
 def test_versions_have_aliases_in_mlflow(tmp_path: Path, empty_store: Put) -> None:
     import mlflow
 
-    uri, register = empty_store(tmp_path / "outputs"), "tracking.register=loans"
-    start = ("live", "start", "loans.db", *WORDS, register)
-    assert "version 1 is models:/loans@champion" in succeeded(*start, cwd=tmp_path).stdout
+    client = mlflow.MlflowClient(empty_store(tmp_path / "outputs"))
     people(0, 100).to_csv(tmp_path / "people.csv", index=False)
-    succeeded("live", "decide", "loans.db", "people.csv", "-o", "decided.csv", cwd=tmp_path)
-    repaid(pd.read_csv(tmp_path / "decided.csv"), 1).to_csv(tmp_path / "repaid.csv", index=False)
-    succeeded("live", "outcomes", "loans.db", "repaid.csv", cwd=tmp_path)
-    wrong = refused("live", "learn", "loans.db", "tracking.registr=loans", cwd=tmp_path)
-    assert "did you mean tracking.register?" in wrong
-    learnt = succeeded("live", "learn", "loans.db", register, cwd=tmp_path).stdout
-    assert "version 2 is models:/loans@challenger" in learnt
-    promoted = succeeded("live", "promote", "loans.db", "2", register, cwd=tmp_path).stdout
-    assert "version 2 is models:/loans@champion" in promoted
-    client = mlflow.MlflowClient(uri)
+    for words, said in {
+        ("start", "loans.db", *WORDS): "version 1 is models:/loans@champion",
+        ("learn", "loans.db"): "version 2 is models:/loans@challenger",
+        ("promote", "loans.db", "2"): "version 2 is models:/loans@champion",
+    }.items():
+        assert said in succeeded("live", *words, "tracking.register=loans", cwd=tmp_path).stdout
+        if words[0] == "start":
+            succeeded("live", "decide", "loans.db", "people.csv", "-o", "decided.csv", cwd=tmp_path)
+            repaid(pd.read_csv(tmp_path / "decided.csv"), 1).to_csv(tmp_path / "repaid.csv", index=False)
+            succeeded("live", "outcomes", "loans.db", "repaid.csv", cwd=tmp_path)
     aliases = client.get_registered_model("loans").aliases
     assert {alias: int(version) for alias, version in aliases.items()} == {"champion": 2}
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("database", [True, False])
 def test_what_a_ledger_or_a_run_stores_says_nowhere_where_things_are_sent(
     database: bool, asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_store: Put
@@ -50,16 +46,12 @@ def test_what_a_ledger_or_a_run_stores_says_nowhere_where_things_are_sent(
     asked.paths.clear()
     monkeypatch.setenv(USER, "somebody")
     monkeypatch.setenv(PASSWORD, "secret")
-    run = str(run_folder(tmp_path / "outputs"))
+    run, mine = str(run_folder(tmp_path / "outputs")), empty_store(tmp_path / "mine")
     succeeded("live", "promote", "loans.db", "1", cwd=tmp_path)
     succeeded("live", "start", "next.db", run, cwd=tmp_path)
-    succeeded("live", "status", "next.db", cwd=tmp_path)
     assert "repeat that word" in refused("mlflow", "sync", cwd=tmp_path)
-    mine = empty_store(tmp_path / "mine")
-    registered = "version 1 is models:/loans@champion"
-    words = ["tracking.register=loans", f"tracking.uri={mine}"]
-    assert registered in succeeded("live", "promote", "loans.db", "1", *words, cwd=tmp_path).stdout
     monkeypatch.setenv("MLFLOW_TRACKING_URI", mine)
-    assert registered in succeeded("live", "start", "last.db", run, words[0], cwd=tmp_path).stdout
+    said = succeeded("live", "start", "last.db", run, "tracking.register=loans", cwd=tmp_path).stdout
+    assert "version 1 is models:/loans@champion" in said
     assert asked.paths == []
     assert not (tmp_path / "theirs.db").exists()

@@ -4,83 +4,88 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from torch import Tensor
 
 from fairall import Ledger, run
 from fairall.config.choices import choices
 from fairall.config.compose import compose_config, target_class
+from fairall.data.people import Decided, Decisions, People
+from fairall.experiment import job, warmed_up
+from fairall.measuring.decisions import decision_table
 from fairall.models.learner import FixedPolicy
-from tests.live.conftest import AS_IN_A_RUN, SMALL, begun, outcomes_of, simulated
+from tests.conftest import run_online
+from tests.live.conftest import NAMES, SMALL, at
 
-METHODS = [
-    name
-    for name in choices()["model"]
-    if not issubclass(target_class(compose_config(f"model={name}").model, "model"), FixedPolicy)
-    and name != "opt_fair"  # for dataset=synthetic alone
+AS_IN_A_RUN = ["live.horizon=null", "live.held_out=0", "live.explore=0"]
+# Words of the run and of the ledger; after a bar those of a world, which the ledger has by its outcomes.
+WORDS = [
+    *(
+        f"model={name}"
+        for name in choices()["model"]
+        if not issubclass(target_class(compose_config(f"model={name}").model, "model"), FixedPolicy)
+        and name != "opt_fair"  # for dataset=synthetic alone
+    ),
+    *(
+        f"model={name} | {world}"
+        for name in ("fairlog", "ensemble", "plot")
+        for world in ("steps=3", "mean=2")
+    ),
+    *(f"model=greedy exploration={rule}" for rule in ("none", "stuck", "bounded")),
+    "model=greedy exploration=epsilon exploration.decay=true",
+    "model=fairlog model.memory=all",
+    "model=greedy fairness=demographic_parity",
 ]
-QUICK = {
-    "fairall_I_II": ["schedule.phase1_epochs=2"],
-    "fairlab_I_II": ["schedule.phase1_epochs=2"],
-}
 
 
-def driven(place: Path, words: list[str], *of_run: str) -> None:
-    """Check that a ledger of some words decides as the run with further ones."""
-    made = simulated(*words, *of_run)
-    ledger = begun(place, *words, *AS_IN_A_RUN)
-    learnt = 0
-    for step, table in enumerate(made.tables):
-        decided = ledger.decide(table)
-        np.testing.assert_array_equal(decided["propensity"].to_numpy(np.float32), made.propensities[step])
-        np.testing.assert_array_equal(decided["decision"] == 1, made.accepted[step])
-        for earlier in made.due[step]:
-            given = outcomes_of(made.tables[earlier], made.accepted[earlier], made.labels[earlier], step)
-            if len(given):
-                ledger.outcomes(given)
-        if made.due[step]:
-            version = Ledger(place).learn()["version"]
-            assert version is not None
-            ledger.promote(version)
-            learnt += 1
-    assert learnt > 2
-    assert len(np.unique(np.concatenate(made.propensities))) > 1
+class Recorded:
+    """A run of 5 time steps: applicants and decisions of each, and the steps whose labels came then."""
+
+    def __init__(self, *words: str) -> None:
+        training = warmed_up(job(compose_config(*words, "evaluation.decisions=true")))
+        world, applicants = training.world, list[Tensor]()
+        self.due, reveal = list[list[int]](), world.reveal
+
+        def watched(people: People, taken: Decisions) -> list[Decided]:
+            applicants.append(people.x)
+            due = reveal(people, taken)
+            self.due.append([step for one in due for step, x in enumerate(applicants) if x is one.x])
+            return due
+
+        world.reveal = watched  # type: ignore[method-assign]
+        run_online(training, 5)
+        log = decision_table(training)
+        log = log.assign(id=log.index.astype(str), time=log["time_step"].map(at), repaid=log["label"])
+        self.steps = [part.reset_index() for _, part in log.groupby("time_step")]
+
+    def drives(self, place: Path, begin: int = 0) -> None:
+        """Check that a ledger decides as the run from a time step on."""
+        ledger, learnt = Ledger(place), 0
+        for step, due in [*zip(self.steps, self.due, strict=True)][begin:]:
+            decided = ledger.decide(step[[*NAMES, "time"]])
+            np.testing.assert_array_equal(decided["propensity"].astype(np.float32), step["propensity"])
+            np.testing.assert_array_equal(decided["decision"], step["decision"])
+            for number in due:
+                known = self.steps[number].query("decision == 1")[["id", "repaid"]]
+                if len(known):
+                    ledger.outcomes(known.assign(time=step["time"][0]))
+            if due:
+                learnt += ledger.promote(ledger.learn()["version"])
+        assert learnt > 1
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_learns_as_in_a_run(name: str, tmp_path: Path) -> None:
-    driven(tmp_path / "loans.db", [f"model={name}", "schedule.warm_up_epochs=4", *QUICK.get(name, [])])
-
-
-@pytest.mark.parametrize("delay", ["world.delay.steps=3", "world.delay.mean=2"])
-@pytest.mark.parametrize("name", ["fairlog", "ensemble", "plot"])
-def test_labels_that_come_late(name: str, delay: str, tmp_path: Path) -> None:
-    words = [f"model={name}", "schedule.warm_up_epochs=4"]
-    of_run = ["world=delay", "world.delay.steps=0", delay]
-    driven(tmp_path / "loans.db", words, *of_run)
-
-
-@pytest.mark.parametrize("rule", ["none", "stuck", "epsilon", "bounded"])
-def test_exploration(rule: str, tmp_path: Path) -> None:
-    decay = ["exploration.decay=true"] if rule == "epsilon" else []
-    driven(tmp_path / "loans.db", ["model=greedy", f"exploration={rule}", *decay])
-
-
-@pytest.mark.parametrize(
-    "own", ["model=fairlog model.memory=all", "model=greedy fairness=demographic_parity"]
-)
-def test_memories(own: str, tmp_path: Path) -> None:
-    driven(tmp_path / "loans.db", own.split())
+@pytest.mark.parametrize("words", WORDS)
+def test_a_ledger_learns_as_a_run(words: str, tmp_path: Path) -> None:
+    quick = ["schedule.warm_up_epochs=2", "schedule.phase1_epochs=2", f"outputs_dir={tmp_path}"]
+    own, _, delay = words.partition(" | ")
+    both = [*SMALL, *quick, *own.split()]
+    Ledger.start(tmp_path / "loans.db", *both, *AS_IN_A_RUN)
+    world = f"world=delay world.delay.steps=0 world.delay.{delay}".split()
+    Recorded(*both, *world * bool(delay)).drives(tmp_path / "loans.db")
 
 
 @pytest.mark.parametrize("name", ["fairlog", "ensemble", "fairall_I_II"])
 def test_a_finished_run_goes_on(name: str, tmp_path: Path) -> None:
-    words = [*SMALL, f"model={name}", "schedule.warm_up_epochs=4", *QUICK.get(name, [])]
-    whole = simulated(*words)
-    done = run(
-        compose_config(*words, "schedule.time_steps=3", "evaluation.window=[1,3]", f"outputs_dir={tmp_path}")
-    )
-    ledger = Ledger.start(tmp_path / "loans.db", str(done.path), *AS_IN_A_RUN)
-    for step in range(3, len(whole.tables)):
-        decided = ledger.decide(whole.tables[step])
-        np.testing.assert_array_equal(decided["propensity"].to_numpy(np.float32), whole.propensities[step])
-        ledger.outcomes(outcomes_of(whole.tables[step], whole.accepted[step], whole.labels[step], step))
-        ledger.promote(ledger.learn()["version"])
+    words = [*SMALL, "schedule.phase1_epochs=2", f"outputs_dir={tmp_path}", f"model={name}"]
+    done = run(compose_config(*words, "schedule.time_steps=2", "evaluation.window=[1,2]"))
+    Ledger.start(tmp_path / "loans.db", str(done.path), *AS_IN_A_RUN)
+    Recorded(*words).drives(tmp_path / "loans.db", begin=2)

@@ -27,7 +27,6 @@ from fairall.models.mixture import Mixture
 from fairall.models.rivals.explore_exploit import ExploreExploit
 from fairall.models.rivals.plot import Plot
 from fairall.nn import native
-from fairall.nn.native import calls
 from fairall.online.training import Training
 from fairall.policy import Policy
 from fairall.runtime.randomness import SeedStreams
@@ -233,7 +232,7 @@ def test_a_saved_policy_decides_on_each_person_alone_and_draws_as_its_rule_says(
     assert draws == between or isinstance(learner, FairThresholds | FixedPolicy)
 
 
-@pytest.mark.skipif(calls.kernels() is None, reason="numba is not installed, or switched off")
+@pytest.mark.skipif(native.kernels() is None, reason="numba is not installed, or switched off")
 @pytest.mark.parametrize("groups", [GROUPS, CROSSED])
 @pytest.mark.parametrize("policy", ["z_dec", "z_label", "z_clf"])
 @pytest.mark.parametrize("model", ["fairall_II", "fairlab_I_II"])
@@ -241,8 +240,8 @@ def test_compiled_training_with_more_groups_is_that_of_torch(
     model: str, policy: str, groups: str, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learners = []
-    for kernels in (calls.kernels, lambda: None):
-        monkeypatch.setattr(calls, "kernels", kernels)
+    for kernels in (native.kernels, lambda: None):
+        monkeypatch.setattr(native, "kernels", kernels)
         training = start(f"model={model}", f"model.policy={policy}", *groups.split())
         learner: Any = training.learner
         vae = learner.model.vae
@@ -252,7 +251,7 @@ def test_compiled_training_with_more_groups_is_that_of_torch(
         learners.append(taught(learner, crowd_of(training), range(2)))
     assert bool(training.data.schema.crossed) == (groups == CROSSED)
     (compiled, plain) = learners
-    assert isinstance(compiled.epochs, native.functions.Phase2Epochs)
+    assert isinstance(compiled.epochs, native.Phase2Epochs)
     assert isinstance(plain.epochs, Phase2Epochs)
     torch.testing.assert_close([*compiled.parameters()], [*plain.parameters()], rtol=0, atol=2e-3)
 

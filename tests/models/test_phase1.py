@@ -10,7 +10,7 @@ from fairall.models import phase1
 from fairall.models.learner import PretrainCurves, ProgressCallback
 from fairall.models.phase1 import Phase1Config, Phase1Task, train_phase1
 from fairall.models.vae import ConditionalVAE
-from fairall.nn.native import calls
+from fairall.nn import native
 from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Checkpoint
 from tests.conftest import PHASE1, MakePeople, no_checkpoint
@@ -29,7 +29,7 @@ def task(schema: Schema, people: MakePeople) -> Phase1Task:
 def computed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is trained is so by compiled code, and by what replaces it."""
     if request.param == "torch":
-        monkeypatch.setattr(calls, "kernels", lambda: None)
+        monkeypatch.setattr(native, "kernels", lambda: None)
 
 
 def train(

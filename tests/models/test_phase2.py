@@ -17,8 +17,7 @@ from fairall.models.fairall import FairAll
 from fairall.models.latent_learner import LatentLearner, Phase2Epochs
 from fairall.models.learner import Setting
 from fairall.nn import native
-from fairall.nn.native import calls
-from fairall.nn.native.calls import use_threads
+from fairall.runtime.process import use_threads
 from fairall.runtime.randomness import SeedStreams
 from tests.conftest import as_saved
 from tests.models.conftest import same
@@ -33,7 +32,7 @@ SCHEMA = Schema(
     ]
 )
 FEW = ["protocol.noise=stratified", "model.elbo_samples=7"]
-compiled_only = pytest.mark.skipif(calls.kernels() is None, reason="numba is not installed, or switched off")
+compiled_only = pytest.mark.skipif(native.kernels() is None, reason="numba is not installed, or switched off")
 
 
 def people(shares: list[float], n: int = 37) -> Decided:
@@ -83,9 +82,9 @@ def agree(decided: Decided, *words: str) -> None:
     """Assert that loss, gradients and the use of random numbers are those of torch."""
     compiled = trained(learner(*words), decided, epochs=1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(calls, "kernels", lambda: None)
+        patch.setattr(native, "kernels", lambda: None)
         known = trained(learner(*words), decided, epochs=1)
-    assert isinstance(compiled.epochs, native.functions.Phase2Epochs)
+    assert isinstance(compiled.epochs, native.Phase2Epochs)
     assert compiled.loss_of_last == pytest.approx(known.loss_of_last, rel=1e-5)
     assert torch.equal(compiled.noise.state, known.noise.state)
     for gradient, other in zip(gradients(compiled), gradients(known), strict=True):
@@ -123,7 +122,7 @@ def test_fewer_samples_of_the_kl_term_than_of_the_elbo_and_many_are_as_in_torch(
 @compiled_only
 def test_no_class_of_the_package_is_in_the_signature_of_a_compiled_function() -> None:
     agree(people([0.4, 0.6]))
-    compiled = [of for of in vars(calls.kernels()).values() if getattr(of, "signatures", None)]
+    compiled = [of for of in vars(native.kernels()).values() if getattr(of, "signatures", None)]
     assert {"model_epoch", "policy_epoch"} <= {of.py_func.__name__ for of in compiled}
     for signature in (signature for of in compiled for signature in of.signatures):
         assert not re.search("Layout|Objective", str(signature)), signature
@@ -133,7 +132,7 @@ def test_no_class_of_the_package_is_in_the_signature_of_a_compiled_function() ->
 def test_some_epochs_leave_the_weights_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     words, decided = "schedule.batches_per_epoch=3", people([0.4, 0.6], n=64)
     compiled = trained(learner(words), decided, epochs=3)
-    monkeypatch.setattr(calls, "kernels", lambda: None)
+    monkeypatch.setattr(native, "kernels", lambda: None)
     known = trained(learner(words), decided, epochs=3)
     for one, other in zip(compiled.parameters(), known.parameters(), strict=True):
         # Adam's first steps have the sign of the gradient alone, which rounding may change near zero.
@@ -143,7 +142,7 @@ def test_some_epochs_leave_the_weights_of_torch(monkeypatch: pytest.MonkeyPatch)
 def test_training_by_torch_goes_on_from_a_saved_state_to_the_last_bit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(calls, "kernels", lambda: None)
+    monkeypatch.setattr(native, "kernels", lambda: None)
     decided = people([0.4, 0.6])
     own, again = trained(learner(), decided), learner(seeds=(5, 6))
     again.load_training_state(as_saved(own.training_state()))
@@ -193,7 +192,7 @@ def test_a_subclass_with_a_loss_of_its_own_is_trained_by_torch() -> None:
     halved, unchanged = learner(kind=Halved), learner(kind=Same)
     assert isinstance(halved.epochs, Phase2Epochs)
     assert learner(kind=Mixed).objective() is None
-    assert isinstance(unchanged.epochs, native.functions.Phase2Epochs)
+    assert isinstance(unchanged.epochs, native.Phase2Epochs)
     decided = people([0.4, 0.6])
     losses = [trained(own, decided, epochs=1).loss_of_last for own in (halved, unchanged)]
     assert losses[0] == pytest.approx(0.5 * losses[1], rel=1e-5)

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from fairall.config.compose import typed_config
 from fairall.config.schema import BoundConfig, FairnessRule, ModelConfig
-from fairall.data.amounts import Amounts
 from fairall.data.features import Feature, Kind, Schema
+from fairall.data.prepared import Amounts
 from fairall.models.learner import FixedPolicy, Setting
 from fairall.models.thresholds import ByGroup, Ranking, crossing, fair_rates
 from fairall.runtime.randomness import SeedStreams

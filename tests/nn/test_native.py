@@ -18,13 +18,13 @@ from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import People
 from fairall.models.phase1 import Phase1Epochs, Phase1Task
 from fairall.nn import native
-from fairall.nn.native import calls, fastest
-from fairall.nn.native.calls import over_replicates, use_threads
+from fairall.nn.native import fastest
 from fairall.nn.stacked import StackedMLP, average_probability, evaluated
+from fairall.runtime.process import over_replicates, use_threads
 from fairall.runtime.randomness import SeedStreams
 from tests.conftest import PHASE1, own_process
 
-if calls.kernels() is None:
+if native.kernels() is None:
     pytest.skip("numba is not installed, or switched off", allow_module_level=True)
 
 KINDS = {
@@ -123,10 +123,10 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{len(case.get('features', MIXED))} {case}"[:60])
 def test_training_is_that_of_torch(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     compiled, own = trained(**case)
-    monkeypatch.setattr(calls, "kernels", lambda: None)
+    monkeypatch.setattr(native, "takes", lambda *tensors: False)
     oracle, known = trained(**case)
     assert isinstance(oracle, Phase1Epochs)
-    assert isinstance(compiled, native.functions.Phase1Epochs)
+    assert isinstance(compiled, native.Phase1Epochs)
     assert int(compiled.model.steps) == int(oracle.optimiser.steps[0])
     for ours, theirs in zip(own, known, strict=True):
         torch.testing.assert_close(ours[:, 0], theirs[:, 0], rtol=1e-4, atol=1e-5)
@@ -176,8 +176,8 @@ def test_nets_and_averages_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -
     net = StackedMLP(3, [20, 12], 1, SeedStreams(range(E), "net"))
     x, loc, scale = torch.randn(E, 3, 301), torch.randn(E, 301, 2, 3), torch.rand(E, 301, 2, 3)
     given, found = (loc, scale, torch.randn(E, 301, 3, 8)), []
-    for kernels in (calls.kernels, lambda: None):
-        monkeypatch.setattr(calls, "kernels", kernels)
+    for kernels in (native.kernels, lambda: None):
+        monkeypatch.setattr(native, "kernels", kernels)
         with torch.no_grad():
             found.append((evaluated(net, x), average_probability(net, *given)))
     torch.testing.assert_close(*found, rtol=1e-5, atol=1e-6)
@@ -202,7 +202,7 @@ def test_what_fails_in_a_thread_is_raised() -> None:
 
 FORKING = """\
 import os, signal
-from fairall.nn.native.calls import over_replicates, use_threads
+from fairall.runtime.process import over_replicates, use_threads
 use_threads(2)
 done = []
 over_replicates(lambda replicates: done.extend(range(replicates.start, replicates.stop)), 3)
@@ -227,11 +227,11 @@ def test_compiling_is_said_and_how_far_it_is(
     import numba
     from numba.core import event
 
-    monkeypatch.setattr(calls, "_announced", set())
-    source = Path(calls.__file__).with_name("kernels.py").read_text()
+    monkeypatch.setattr(native, "_announced", set())
+    source = Path(native.__file__).with_name("kernels.py").read_text()
     names = re.findall(r"^@(?:compiled|inner)\ndef (\w+)", source, re.MULTILINE)
     theirs = [numba.njit(lambda x: x)] * 9  # a function of somebody else's
-    for function in (*theirs, *(getattr(calls.kernels(), name) for name in names[:25] * 2)):
+    for function in (*theirs, *(getattr(native.kernels(), name) for name in names[:25] * 2)):
         with event.trigger_event("numba:compile", data={"dispatcher": function}):
             pass
     lines = [f" function {n} of at most {len(names)}" for n in (10, 20)]
@@ -242,7 +242,7 @@ def test_compiling_is_said_and_how_far_it_is(
 def test_the_blas_is_the_same_before_functions_are_compiled() -> None:
     code = """
 import sys
-from fairall.nn.native.calls import blas, kernels
+from fairall.nn.native import blas, kernels
 before = blas()
 assert "numba" not in sys.modules and kernels() is not None
 assert blas() == before
@@ -276,9 +276,9 @@ def test_numba_that_cannot_be_imported_is_one_line() -> None:
 import sys
 sys.modules["numba.core"] = None
 from fairall.errors import FairAllError
-from fairall.nn.native import calls
+from fairall.nn import native
 try:
-    calls.kernels()
+    native.kernels()
 except FairAllError as error:
     print(error)
 """
@@ -288,7 +288,7 @@ except FairAllError as error:
 
 
 def test_numba_is_not_imported_where_it_is_switched_off() -> None:
-    code = "import sys; from fairall.nn.native import calls; print(calls.kernels(), 'numba' in sys.modules)"
+    code = "import sys; from fairall.nn import native; print(native.kernels(), 'numba' in sys.modules)"
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
     ended = own_process("-c", code, env=environment, check=True)
     assert ended.stdout == "None False\n"

@@ -7,7 +7,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from fairall.nn.native import calls
+from fairall.nn import native
 from fairall.nn.noise import RandomNumbers, philox
 
 
@@ -33,7 +33,7 @@ def test_philox_is_that_of_its_definition() -> None:
     assert philox(key, counter, 4).reshape(4, 4).T.tolist() == expected
 
 
-@pytest.mark.skipif(calls.kernels() is None, reason="numba is not installed, or switched off")
+@pytest.mark.skipif(native.kernels() is None, reason="numba is not installed, or switched off")
 @pytest.mark.parametrize("shape", [(1,), (3,), (4, 5), (7, 3, 11), (0, 2), (5, 1)], ids=str)
 @pytest.mark.parametrize("kind", ["uniform", "normal", "samples"])
 def test_numbers_and_state_are_the_same_compiled_and_not(
@@ -46,7 +46,7 @@ def test_numbers_and_state_are_the_same_compiled_and_not(
         return draw(*shape, counts=[shape[0], max(0, shape[0] - 1)]), noise.state
 
     numbers, state = drawn()
-    monkeypatch.setattr(calls, "kernels", lambda: None)
+    monkeypatch.setattr(native, "kernels", lambda: None)
     expected, known = drawn()
     if kind == "uniform":
         assert torch.equal(numbers, expected)

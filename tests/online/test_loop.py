@@ -15,8 +15,7 @@ from fairall.display.progress import Display
 from fairall.errors import FairAllError
 from fairall.measuring.summary import series_of, table_of
 from fairall.models.learner import Learner
-from fairall.online.evaluation import Evaluator
-from fairall.online.history import History, Records
+from fairall.online.evaluation import Evaluator, History, Records
 from fairall.online.process import Taken
 from fairall.online.training import Training
 from fairall.runtime.randomness import SeedStreams

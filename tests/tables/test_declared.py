@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fairall.config.words import override, quoted
@@ -21,6 +21,7 @@ TEXTS = st.text(st.characters(categories=["L", "N", "P", "S", "M"]), max_size=8)
 
 @settings(max_examples=examples(300), deadline=None)
 @given(TEXTS, TEXTS)
+@example("\\\\${a}", "${")
 def test_texts_that_are_quoted_for_hydra_are_read_as_they_were(one: str, other: str) -> None:
     words = f"dataset.label={quoted(one)}", override("drop", [one, other])
     assert keywords(words, KEYS) == {"label": one, "drop": [one, other]}

@@ -16,8 +16,7 @@ from fairall.data.load import load_dataset
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner
-from fairall.online.evaluation import Evaluator
-from fairall.online.history import History
+from fairall.online.evaluation import Evaluator, History
 from fairall.online.training import Training
 from fairall.runtime.randomness import SeedStreams
 from fairall.worlds.part import WorldSetting

@@ -15,7 +15,7 @@ from fairall.errors import FairAllError
 from fairall.models.fairlog import FairLog
 from fairall.models.learner import Setting
 from fairall.online.training import Training
-from fairall.worlds.world import World
+from fairall.worlds.part import World
 from tests.conftest import ComposeConfig, assert_resumed_alike, run_online
 from tests.worlds.conftest import ALL_PARTS, Fixed, close, lived, online
 
@@ -65,7 +65,7 @@ def test_weighted_sums_are_those_of_all_applicants(
 
 def test_a_world_without_parts_is_the_static_one(credit: PreparedData, compose_config: ComposeConfig) -> None:
     world = World(compose_config(), credit, [0, 1])
-    assert (world.parts, world.measures, world.moves, world.capacity, world.share) == ({}, (), False, None, 1)
+    assert (world.parts, world.measures, world.moves, world.places, world.share) == ({}, (), False, None, 1)
     people = world.next()
     torch.testing.assert_close(vars(people), vars(credit.applicants(64, [0, 1]).next()), rtol=0, atol=0)
 

@@ -14,8 +14,8 @@ from omegaconf import MISSING
 from fairall.data.dataset import TableConfig
 from fairall.errors import FairAllError
 from fairall.runtime.credentials import hidden
-from fairall.runtime.reading import why_no_file
 from fairall.storage.files import cache_folder, sha256
+from fairall.storage.stored import why_no_file
 
 if TYPE_CHECKING:
     from requests import Response

@@ -10,7 +10,7 @@ import numpy as np
 class Objective(NamedTuple):
     """The loss of a VAE, by default that of Phase I, and that of the policy net, for compiled twins.
 
-    Numba's cache does not notice that fields change places: then `native/kernels.py` must change too.
+    Numba's cache does not notice that fields change places: then `kernels.py` must change too.
 
     Attributes:
         beta: weight of the KL terms.

@@ -21,7 +21,7 @@ import numba
 import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401 - what np.dot calls; loaded before its threads are limited
 
-from fairall.nn.native.objective import Objective
+from fairall.nn.objective import Objective
 
 # Sums may be reordered, which lets loops over people use vector registers. NaN and infinity keep their
 # meaning: they tell that a seed has diverged.

@@ -1,7 +1,15 @@
-"""Compiled functions of tensors of E replicates, and the compiled twins of trainings."""
+"""What is slow, compiled by numba: functions of tensors of E replicates, and the twins of trainings.
+
+`takes` is the switch. `fairall.nn` asks it and computes in torch otherwise: `stacked.evaluated`,
+`stacked.average_probability`, `noise.Noise`; learners ask `fastest`. Where numba is missing or switched off
+(NUMBA_DISABLE_JIT=1) they give the same to rounding, in several times the time; tests compare both.
+"""
 
 from __future__ import annotations
 
+import functools
+import gc
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,9 +17,98 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairall.nn.native.calls import kernels, over_replicates, takes
-from fairall.nn.native.objective import Objective
+from fairall.errors import FairAllError
+from fairall.nn.objective import Objective
+from fairall.runtime.process import limit_blas, numba_version, over_replicates
 from fairall.storage.checkpoint import Stateful
+
+_announced: set[str] = set()
+
+
+def takes(*tensors: Tensor) -> bool:
+    """Whether there are compiled functions for these tensors: with numba, of float32 on the CPU."""
+    return all(t.dtype == torch.float32 and t.device.type == "cpu" for t in tensors) and kernels() is not None
+
+
+@functools.cache
+def kernels() -> Any:
+    """The module of compiled functions; None where numba is missing or switched off.
+
+    Raises:
+        FairAllError: if numba is there but cannot be imported.
+    """
+    if numba_version() is None:
+        return None
+    try:
+        from numba.core import event
+
+        from fairall.nn import kernels as compiled
+    except ImportError as error:
+        raise FairAllError(
+            f"numba cannot be imported ({error}): install another version, or set NUMBA_DISABLE_JIT=1"
+        ) from error
+
+    dispatchers = [of for of in vars(compiled).values() if hasattr(of, "py_func")]
+    functions = sum("inline" not in of.targetoptions for of in dispatchers)
+
+    class Compilation(event.Listener):
+        """Says so, and keeps the garbage collector, which takes a tenth of the time, from running."""
+
+        def __init__(self) -> None:
+            self.collects: list[bool] = []  # before each compilation that has not ended, inner ones last
+
+        def on_start(self, event: Any) -> None:
+            self.collects.append(gc.isenabled())
+            gc.disable()
+            function = event.data["dispatcher"].py_func
+            if function.__module__ == compiled.__name__:
+                announce(function.__name__, functions)
+
+        def on_end(self, event: Any) -> None:
+            if self.collects.pop():
+                gc.enable()
+
+    event.register("numba:compile", Compilation())
+    limit_blas()
+    return compiled
+
+
+def announce(function: str, most: int) -> None:
+    """Print that functions are being compiled, with the first one, and how far that is with every tenth.
+
+    Args:
+        function: name of the one that begins.
+        most: number of all functions, of which a run may need fewer.
+    """
+    if function in _announced:
+        return
+    _announced.add(function)
+    if len(_announced) == 1:
+        told = "compiling, once for this installation ..."
+    elif len(_announced) % 10 == 0:
+        told = f"compiling function {len(_announced)} of at most {most} ..."
+    else:
+        return
+    print(f"fairall: {told}", file=sys.stderr, flush=True)
+
+
+@functools.cache
+def processor() -> str:
+    """The processor and the BLAS as far as rounding depends on them; `none` without compiled functions."""
+    if kernels() is None:
+        return "none"
+    from llvmlite.binding import get_host_cpu_features, get_host_cpu_name
+
+    return f"{get_host_cpu_name()} {get_host_cpu_features().flatten()} {blas()}"
+
+
+def blas() -> str:
+    """The BLAS of numpy and of scipy as far as rounding depends on it."""
+    import scipy.special  # noqa: F401 - loads scipy's, as compiled functions do: the same in every process
+    from threadpoolctl import threadpool_info
+
+    libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    return str(sorted({f"{library['version']} {library.get('architecture')}" for library in libraries}))
 
 
 def outputs(layers: Sequence[Tensor], x: Tensor) -> Tensor:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fairall.runtime.reading import MOST_BYTES_OF_OTHERS, DamagedFileError, read_text
 from fairall.storage.checkpoint import load_tensors
 from fairall.storage.files import damaged
+from fairall.storage.stored import MOST_BYTES_OF_OTHERS, DamagedFileError, read_text
 
 
 def a_socket(path: Path) -> None:
