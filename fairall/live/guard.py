@@ -88,9 +88,9 @@ def log_of(record: Record, version: Version, settings: Settings, *, held: bool =
     """The ledger as a log of decisions of its policies, a row for each person they decided on.
 
     Left out are those who were forgotten or withdrawn, who were referred to a person, and outcomes before the
-    horizon: those that come first are unlike the others. What a person decided instead changes whose outcome
-    is known: never that of somebody who was `overruled`, whom a policy accepted and a person rejected; and
-    that of those whom a person accepted is left out, as the policy's propensities do not account for it.
+    horizon: those that come first are unlike the others. Outcomes of people whom a policy rejected and a
+    person accepted are left out, too, since the policy's propensities do not account for them. Those of the
+    `overruled`, whom a policy accepted and a person rejected, are never known.
 
     Args:
         record: of the ledger.

@@ -268,7 +268,7 @@ class Ledger(Viewed):
         referred = np.zeros(n, dtype=bool)
         if refer is not None:
             referred = refer.people(version.policy, x[0], s[0], propensity.double().numpy())
-        propensity = propensity + (1.0 - propensity) * settings.explore
+        propensity = self._explored(propensity)
         propensity[referred] = 0.0
         accepted, places = uniform < propensity, None
         if capacity is not None:
@@ -311,12 +311,12 @@ class Ledger(Viewed):
         by_policy = decided["decision"].eq(0) & decided["propensity"].notna()
         there, more = chain.read(connection, APPLICATIONS, "person", texts.index[by_policy].tolist()), 0
         for number, rows in applications(connection, there).groupby("version"):
-            version, explore = self.version(connection, int(number)), self.settings.explore
+            version = self.version(connection, int(number))
             accepted, people = self.acceptance(version, rows), version.encoded(rows)
             crowded = rows["uniform"].to_numpy() < accepted
             texts[rows["person"]] = reasons(version.policy, *people, crowded, most, wording, "mean")
-            most_in_any = elsewhere(version.policy, *people, "mean")
-            more += int((most_in_any + (1.0 - most_in_any) * explore > accepted + LEAST).sum())
+            in_any = self._explored(elsewhere(version.policy, *people, "mean"))
+            more += int((in_any > accepted + LEAST).sum())
         notes = [BY_GROUP.format(more, len(there), "likelier to be "), LAWFUL] if more else []
         return texts.to_numpy(), notes
 
@@ -424,10 +424,10 @@ class Ledger(Viewed):
 
         Returns:
             `version` (None where nothing is new, or nothing was written), its `parent`, `people` learnt from,
-            `labels` of them, the share of `good` ones, `updates`, `waiting` and `young` (`Due`); `changed`,
-            the mean change of the acceptance probability of these people, and `acceptance` by group, before
-            and after; `guard`, how it compares with the policy on duty (`guard.compared`), with `doubt`, why
-            its outcomes are doubtful (`guard.unexpected`), and `promoted`.
+            `labels` of them, the share of `good` ones, `updates`; `waiting`, `young` and `undecided` (`Due`);
+            `changed`, the mean change of the acceptance probability of these people, and `acceptance` by
+            group, before and after; `guard`, how it compares with the policy on duty (`guard.compared`), with
+            `doubt`, why its outcomes are doubtful (`guard.unexpected`), and `promoted`.
 
         Raises:
             FairAllError: where learning diverges, or another process has learnt meanwhile.
@@ -524,7 +524,9 @@ class Ledger(Viewed):
         return status(rows, duty, self.settings, lacking(held, self.acceptance(duty, held.rows)))
 
     def waiting(self) -> pd.DataFrame:
-        """Who is waited for, the longest overdue first, without those who were forgotten or withdrawn.
+        """Who is waited for, without those who were forgotten or withdrawn.
+
+        First come those who wait for a decision, then the longest overdue.
 
         Returns:
             A row for each person: the id, `applied` and `due`, when the outcome is as old as the horizon
@@ -637,7 +639,8 @@ class Ledger(Viewed):
                 chain.erase(connection, table, chain.read(connection, table, name, [known["id"]]))
             for row in chain.read(connection, VERSIONS) if learnt else ():
                 old = chain.last(connection, STATES, "version", row.id)
-                memories = self.version(connection, row.id, whole=True).memories
+                whole = row.id in learnt  # others have no scores of the person
+                memories = self.version(connection, row.id, whole=True).memories if whole else {}
                 state = packed(blanked(unpacked(old.state), x, memories))
                 if state != old.state:
                     chain.append(connection, STATES, [{"version": row.id, "state": state}])
@@ -701,7 +704,10 @@ class Ledger(Viewed):
 
     def acceptance(self, version: Version, rows: pd.DataFrame) -> np.ndarray:
         """Acceptance probabilities (N,) of people of a `Log` by a version, with the share for exploration."""
-        probability = version.probability(rows)
+        return self._explored(version.probability(rows))
+
+    def _explored(self, probability: Any) -> Any:
+        """Acceptance probabilities with the share for exploration, an array or a tensor as given."""
         return probability + (1.0 - probability) * self.settings.explore
 
     def _changes(self, after: Version, rows: pd.DataFrame, before: np.ndarray) -> dict[str, Any]:

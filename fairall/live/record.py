@@ -45,15 +45,14 @@ class Record(NamedTuple):
     """All rows of a ledger, checked.
 
     Attributes:
-        applications: those that were not withdrawn, by id: columns as of the function, and `outcome`, the id
-            of the one that counts, with its `label`; missing where there is none.
+        applications: those that were not withdrawn, as of the function `applications`.
         outcomes: of these, corrected ones too.
         overrides: decisions of people on these, later replaced ones too.
         removed: applications of people who were forgotten, and those that were withdrawn.
         versions: without weights and state.
         learnt: whom each has learnt from that its parent had not.
         duty: who was on duty.
-        clock: the second time of `latest_times`.
+        clock: the latest time of an application or an outcome, which is now for all that is learnt.
         links: entries of the chain, the head last.
     """
 

@@ -89,7 +89,7 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
     )
     days = removed.assign(date=(removed["at"] // DAY * DAY).map(told)).groupby(["date", "how", "by"])
     since = duty.assign(since=duty["at"].map(told))
-    by_person = _by_person(rows)
+    decisions = _decisions(rows)
     found: dict[str, Any] = {
         "purpose": _purpose(version, settings),
         "duty": version.number,
@@ -113,8 +113,8 @@ def status(rows: Record, version: Version, settings: Settings, lacks: str | None
         "lacks": lacks,
         "groups": _groups(people, version),
         "overrides": overrides(people, version),
-        "decisions": by_person.drop(columns="since").to_dict("records"),
-        "deciders": _deciders(by_person),
+        "decisions": decisions.to_dict("records"),
+        "deciders": _deciders(decisions),
         "courses": courses.drop(columns=["s", "accepted"]).to_dict("records"),
         "money": version.money,
         "gap": _gap(decided),
@@ -140,7 +140,7 @@ def waiting(rows: Record, settings: Settings) -> pd.DataFrame:
     return pd.DataFrame(queue).sort_values(["due", "applied"], **order)
 
 
-def _by_person(rows: Record) -> pd.DataFrame:
+def _decisions(rows: Record) -> pd.DataFrame:
     """Decisions of people, in their order: of whom (`id`), `to` what, `by` whom, `why`, and when.
 
     The reason is None of somebody who was forgotten.
@@ -149,13 +149,13 @@ def _by_person(rows: Record) -> pd.DataFrame:
     to = decided["accepted"].map({1: "accept", 0: "reject"})
     why = decided["why"].astype(object).mask(decided[FORGOTTEN].astype(bool), None)
     made = {"id": decided["person"], "at": decided["at"].map(told), "to": to, "by": decided["by"], "why": why}
-    return pd.DataFrame(made).assign(since=decided["at"] // DAY * DAY)
+    return pd.DataFrame(made)
 
 
-def _deciders(by_person: pd.DataFrame) -> list[dict[str, Any]]:
-    """Who has decided: how often, and from which day to which."""
-    days = by_person.assign(since=by_person["since"].map(told)).groupby("by", as_index=False)
-    counts = days.agg(decisions=("id", "size"), since=("since", "min"), until=("since", "max"))
+def _deciders(decisions: pd.DataFrame) -> list[dict[str, Any]]:
+    """Who has taken the `_decisions`: how many, and from which day to which."""
+    days = decisions.assign(day=decisions["at"].str[:10]).groupby("by", as_index=False)
+    counts = days.agg(decisions=("id", "size"), since=("day", "min"), until=("day", "max"))
     return counts.to_dict("records")
 
 
