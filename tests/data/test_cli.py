@@ -109,21 +109,6 @@ def test_describe_of_a_file_tells_what_prevents_a_run(fairall_data: FairAllData)
     assert [fault in line for line, fault in zip(lines, faults, strict=True)] == [True] * 3
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ("describe credit initial_policy=logged", "the data set records no decisions"),
-        ("describe mime -cd FOLDER", "did you mean mine?"),
-    ],
-)
-def test_what_cannot_be_described_or_fetched_is_an_error(
-    words: str, told: str, fairall_data: FairAllData
-) -> None:
-    ended = fairall_data(words)
-    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
-    assert told in ended.stderr
-
-
 def test_own_initial_policies_are_shown(own_folder: Path, fairall_data: FairAllData) -> None:
     """Also one that inherits, beside one that cannot be read."""
     (own_folder / "initial_policy").mkdir()

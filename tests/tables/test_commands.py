@@ -21,16 +21,9 @@ from fairall.tables.groups import display_name
 from tests.conftest import typed
 
 HERE = Path(__file__).parent
-KEYS = yaml.safe_load(
-    "{label: repaid, positive: good, sensitive: sex, advantaged: m, decision: granted, accepted: 'yes'}"
-)
-KINDS = {"income": "real", "age": "real", "children": "count", "owner": "binary", "job": "categorical"}
-USUAL = [*KINDS, "sex", "granted", "repaid"]
 OUT, FIX = "left out: ", "to fix: "
-NOTHING = dict.fromkeys(("columns", "taken", "keys", "says"), {}) | dict.fromkeys(
-    ("faults", "of_run", "of_log"), []
-)
 CASES = yaml.safe_load((HERE / "cases.yaml").read_text())
+USUAL = CASES.pop("usual")
 
 
 def answer(ask: Callable[[], Any]) -> Any:
@@ -53,16 +46,17 @@ def _quick() -> Iterator[None]:
 @pytest.fixture(scope="module", params=CASES)
 def asked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     """A case, and what the commands say of its table; of an untrained policy, too, where a run begins."""
-    case = SimpleNamespace(**{"groups": ["f", "m"], "types": str} | NOTHING | CASES[request.param])
+    case = SimpleNamespace(**USUAL | CASES[request.param])
     folder = tmp_path_factory.mktemp("case")
     everything = pd.read_csv(HERE / "people.csv", dtype=case.types, keep_default_na=False, na_values=[""])
-    columns = {**case.columns, **{name: name for name in USUAL if name not in case.columns}}
+    others = [*case.kinds, "sex", "granted", "repaid"]
+    columns = {**case.columns, **{name: name for name in others if name not in case.columns}}
     case.table = everything[[*columns.values()]].set_axis([*columns], axis=1)
-    case.name = "people.csv" if case.types is str else "people.parquet"
-    case.kinds = KINDS | case.taken
+    case.name = "people.csv" if case.types == "str" else "people.parquet"
+    case.kinds = case.kinds | case.taken
 
     def write(table: pd.DataFrame, name: str) -> None:
-        to = table.to_csv if case.types is str else table.to_parquet
+        to = table.to_csv if case.types == "str" else table.to_parquet
         to(folder / name, index=False)
 
     def says(*words: str) -> Any:
@@ -75,7 +69,7 @@ def asked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         return says("decide", "policy", f"new_{case.name}", "-o", "decided.csv", *words)
 
     write(case.table, case.name)
-    keys = {key: value for key, value in (KEYS | case.keys).items() if value is not None}
+    keys = {key: value for key, value in (USUAL["keys"] | case.keys).items() if value is not None}
     case.words, case.says_of, case.decided = [f"{key}={value}" for key, value in keys.items()], says, decided
     of_run = [f"dataset.{word}" for word in case.words]
     case.check = says("data", "describe", case.name, *of_run)

@@ -133,18 +133,13 @@ def ordinary(random: Generator, n: int) -> pd.DataFrame:
     return people(random, n, slope=float(random.uniform(0, 1.5))).assign(**more, count=random.poisson(1, n))
 
 
-@pytest.mark.parametrize(
-    ("n_seeds", "sizes", "most"),
-    [(10, [60, 500], 0.0), pytest.param(200, [500, 5000], 0.01, marks=pytest.mark.whole)],
-)
-def test_hardly_any_ordinary_table_has_a_warning(n_seeds: int, sizes: list[int], most: float) -> None:
-    """With all labels, with selected ones, and without decisions."""
-    drawn = [ordinary(np.random.default_rng(seed), n) for seed in range(n_seeds) for n in sizes]
-    cases = [
-        case for table in drawn for case in ((table, {}), (selected(table), {}), (table, DECLARED_LATER))
-    ]
-    share = np.mean([bool(warned(table, max_categories=300, **keys)) for table, keys in cases])
-    assert share <= most
+def test_hardly_any_ordinary_table_has_a_warning() -> None:
+    """With all labels, with selected ones, and without decisions: none of 120: fewer than 2.5 % (at 95 %)."""
+    for seed in range(20):
+        for n in (60, 500):
+            table = ordinary(np.random.default_rng(seed), n)
+            for case, keys in ((table, {}), (selected(table), {}), (table, DECLARED_LATER)):
+                assert warned(case, max_categories=300, **keys) == {}
 
 
 def searched(random: Generator, n: int, *, mandatory: bool) -> pd.DataFrame:
@@ -165,7 +160,7 @@ AFTER = tuple(f"box{k}" for k in range(8))
 @pytest.mark.parametrize("mandatory", [True, False])
 @pytest.mark.parametrize("n", [2000, 20_000])
 def test_columns_that_tell_the_decision_together_are_named(n: int, mandatory: bool) -> None:
-    for seed in range(10):
+    for seed in range(5):
         table = searched(np.random.default_rng(seed), n, mandatory=mandatory)
         told = warned(table, decision="search")
         assert list(told) == [AFTER]
