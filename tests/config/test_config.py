@@ -29,6 +29,7 @@ def choices(group: str) -> list[str]:
     return sorted(path.stem for path in (configuration_root() / "conf" / group).glob("*.yaml"))
 
 
+VALUES = yaml.safe_load(Path(__file__).with_name("values.yaml").read_text())
 GROUPS = {group: choices(group) for group in ("model", "dataset", "initial_policy", "protocol")}
 """The groups that make a run, and what each may be."""
 
@@ -41,27 +42,9 @@ def test_one_configuration_leaves_nothing_in_the_next() -> None:
     assert (first.sweep.grid, second.sweep.grid) == ({"credit": {}}, {})
 
 
-DESIGNS = """
-name: [corrected, published_code]
-kl: [density, cdf]
-fairlog_penalty: [squared, fairtorch]
-fairlog_minibatches: [all, labelled]
-fairlab_weight: [inverse_propensity, propensity]
-fairlab_classifier: [trained, untrained]
-inputs: [by_method, codes]
-scaler: [training_rows, each_file]
-decision_luck: [fresh, fixed]
-effective: [taken, decided_again]
-vae_start: [group_blind, random]
-latent_frame: [matched, as_learnt]
-noise: [stratified, independent]
-max_ips_weight: [100.0, null]
-"""
-
-
 @pytest.mark.parametrize(("i", "name"), enumerate(("corrected", "published_code")))
 def test_protocols_are_the_designs(i: int, name: str, compose_config: ComposeConfig) -> None:
-    designed = {key: values[i] for key, values in yaml.safe_load(DESIGNS).items()}
+    designed = {key: values[i] for key, values in VALUES["designs"].items()}
     assert plain(compose_config(f"protocol={name}").protocol) == designed
 
 
@@ -93,55 +76,11 @@ def changed(config: Config, override: str) -> Config:
     return config
 
 
-OF_A_RUN = """
-seeds=0 seed=-1 threads=0 cost.value=1.2 cost.value=0 schedule.time_steps=0 schedule.batches_per_epoch=65
-evaluation.window=[5,300] evaluation.window=[5] evaluation.split=train dataset.split.pool=2
-initial_policy.random_state=-1 protocol.max_ips_weight=0.99 protocol.max_ips_weight=.nan
-exploration.after=0 exploration.propensity=0 exploration.propensity=1.01
-initial_policy.random_state=4294967296
-"""
-IMPOSSIBLE = {
-    "fairall_I_II": "latent_size=0 vae_arch=[] clf_arch=[32,0] clf_dropout=1 learning_rate=0 alpha=-1 "
-    "beta=-1 policy=z_foo decision=maybe kl_samples=0 elbo_samples=0 propensity_samples=0 "
-    "propensity_samples=7 phase1.learning_rate=-1 phase1.batch_size=0 phase1.beta=-0.1 phase1.patience=0 "
-    "phase1.updates=0 phase1.margin=-0.1 phase1.share=0 phase1.share=1.1",
-    "fairlog": "lambda_=-1 decision=maybe clf_dropout=1 clf_arch=[0] learning_rate=0",
-    "unfairlog": "decision=stochastic clf_dropout=-0.1 clf_arch=[64,0] learning_rate=-1",
-    "fairlab_I_II": "policy=z_foo decision=maybe clf_dropout=1 alpha=-1 phase1.validate_every=0",
-    "fairall_II": "kl_samples=0 policy=z",
-    "opt_unfair": "decision=maybe fit_rows=99",
-    "greedy": "learning_rate=0 clf_arch=[0] updates=0 batch_size=0",
-    "ensemble": "members=1 members=30000000 quantile=0 quantile=1 updates=0",
-    "plot": "epsilon=0 epsilon=1.2 clone_updates=0",
-    "adopt": "clone_updates=0 generator_arch=[] head_arch=[0] discriminator_arch=[0] adaptation_updates=0 "
-    "adaptation_batch=0 adaptation_rate=0 discriminator_rate=0",
-    "neural_ucb": "clf_arch=[] alpha=-1 ridge=0 discount=0 discount=1.1",
-    "dcem": "rounds=0 updates=0 regularisation=-0.1 clf_arch=[0]",
-    "accepted_only": "growth=0 linear_c=0",
-    "reweighting": "least=0 least=1.1",
-    "parcelling": "bands=0 uplift=0",
-    "basl": "sample=0 labelled=0 labelled=1 imbalance=0.5 iterations=0 similar=[0.5] similar=[0.9,0.1] "
-    "similar=[0,1.1]",
-    "stacked": "linear_c=[] linear_c=[0.1,-1] linear_c=[0] evidence=0 optimism=-1",
-    "multiple_imputation": "members=1 members=30000000 updates=0",
-    "explore_exploit": "fdr=0 exploit_fdr=0 exploit_power=-0.1 acceptance_gap=1.1 held_out=1 "
-    "past_classifiers=1 past_classifiers=30000000 batch_size=0",
-    "sellf_one_step": "policy_learning_rate=0 policy_arch=[] policy_updates=0 past_policies=0 "
-    "past_policies=30000000 fairness=qualification beta_1=-1 beta_2=-0.1 omega=2.5 updates=0",
-    "fair_reductions": "alpha=0.2 alpha=0.6 mu=0 mu=0.5 iterations=0 rounds=0 fairness=none slack=-0.1",
-    "consequential": "policy=sigmoid data=old fairness=parity lambda_=-1 batch_size=63 updates=0 "
-    "learning_rate=0 clf_arch=[0]",
-}
-
-
-@pytest.mark.parametrize(
-    ("model", "words"),
-    [("fairall_I_II", OF_A_RUN.split())]
-    + [(model, [f"model.{word}" for word in words.split()]) for model, words in IMPOSSIBLE.items()],
-)
-def test_impossible_values_are_named(model: str, words: list[str], compose_config: ComposeConfig) -> None:
+@pytest.mark.parametrize("of", VALUES["impossible"])
+def test_impossible_values_are_named(of: str, compose_config: ComposeConfig) -> None:
+    model, prefix = ("fairall_I_II", "") if of == "of a run" else (of, "model.")
     check_values(compose_config(f"model={model}"))
-    for override in words:
+    for override in (prefix + word for word in VALUES["impossible"][of].split()):
         key = override.partition("=")[0]
         config = changed(compose_config(f"model={model}"), override)
         with pytest.raises(FairAllError, match=rf"^{key}=.* is not possible: it must be [^\n]+$"):

@@ -13,7 +13,6 @@ from fairall.data.prepared import PreparedData
 from fairall.data.synthetic import Synthetic
 from fairall.metrics import STANDARD, cfu_y_held, registered
 from fairall.online.evaluation import Evaluator
-from fairall.online.initial_policy import LogisticPolicy
 from fairall.runtime.randomness import SeedStreams
 from fairall.storage.identity import configuration_key
 
@@ -161,14 +160,3 @@ def test_feedback_keeps_the_number_of_y() -> None:
     rise, counterfactual = ((moved[name] - first[name])[..., 1] for name in ("x", "counterfactual_x"))
     assert (rise > 0).all()
     torch.testing.assert_close(counterfactual, rise)
-
-
-@pytest.mark.parametrize(
-    ("policy", "rates"), [("harsh", (0.1280, 0.1581, 0.0979)), ("lenient", (0.5468, 0.7642, 0.3297))]
-)
-def test_acceptance_of_initial_policies_is_near_the_papers(policy: str, rates: tuple[float, ...]) -> None:
-    config = typed_config("dataset=synthetic", f"initial_policy={policy}")
-    table = load_dataset("synthetic", f"dataset.rows.pool={N}").table()
-    accepted = LogisticPolicy(config.initial_policy).decide(table)
-    measured = (accepted.mean(), *(accepted[table.s == s].mean() for s in (1, -1)))
-    assert measured == pytest.approx(rates, abs=0.02)

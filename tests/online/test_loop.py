@@ -16,7 +16,6 @@ from fairall.errors import FairAllError
 from fairall.measuring.summary import series_of, table_of
 from fairall.models.learner import Learner
 from fairall.online.evaluation import Evaluator, History, Records
-from fairall.online.process import Taken
 from fairall.online.training import Training
 from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Checkpoint
@@ -245,17 +244,6 @@ def test_weights_and_propensities_kept_are_of_the_decisions_taken(credit: Prepar
     assert again.steps.read()["counted"][2].any()
     assert again.steps.read()["largest_weight"].flatten().tolist() == pytest.approx([1, 2, 4])
     assert (lived(coin(0.0), credit, 3).steps.read()["largest_weight"] == 1.0).all()
-
-
-def test_rejections_in_a_row_are_counted() -> None:
-    # A step is 1 where one of two applicants is accepted, 0 where nobody is.
-    seeds = ["0011000", "1111111", "0000000", "1000101", "0001000", "1111100"]
-    taken, longest = Taken(6), torch.zeros(6)
-    for step in zip(*seeds, strict=True):
-        taken.add(torch.tensor([[False, word == "1"] for word in step]))
-        longest = torch.maximum(longest, taken.rejections)
-    assert longest.tolist() == [3, 0, 7, 3, 3, 2]
-    assert (taken.steps, taken.rejections.tolist()) == (7, [3, 0, 7, 0, 3, 2])
 
 
 @pytest.mark.parametrize(

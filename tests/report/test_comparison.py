@@ -9,7 +9,7 @@ from pytest_regressions.file_regression import FileRegressionFixture
 
 from fairall import FairAllError, Result
 from fairall.display import page
-from fairall.display.table import to_csv, to_markdown
+from fairall.display.table import to_markdown
 from fairall.report import chosen_runs, compare, draw_over_time, measures
 from fairall.report.comparison import place
 from tests.conftest import files_of
@@ -57,7 +57,7 @@ def test_tables_of_runs_side_by_side(
 ) -> None:
     tables = compare(named(*COMPARED[what]), tmp_path)
     written = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*"))
-    records = to_csv(next(table for table in tables if table.key == "measures"))
+    records = next(table.records for table in tables if table.key == "measures").round(3).to_csv(index=False)
     shown = "\n\n".join([*written, *map(to_markdown, tables), records])
     file_regression.check(shown, extension=".md", encoding="utf-8")
 

@@ -19,6 +19,7 @@ from fairall.tuning.sweep import begin, described, search_space
 from tests.conftest import refused, succeeded, typed
 from tests.tuning.composed import composed
 
+pytestmark = pytest.mark.usefixtures("in_empty_folder")
 # A run in seconds, and two of them.
 SMALL = """
     sweeps=unfairlog seeds=2 model.clf_dropout=0.1 schedule.time_steps=4 evaluation.window=[1,4]
@@ -29,11 +30,6 @@ THREE = [*SMALL, "model.learning_rate=0.1,0.2,0.3", "model.clf_arch=[32,32]"]
 NAME = "unfairlog_credit"
 HERE = Path()
 UNUSABLE = "hydra.sweeper.storage: the database cannot be used: "
-
-
-@pytest.fixture(autouse=True)
-def _in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def swept(*words: str) -> str:

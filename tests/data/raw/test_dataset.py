@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairall.data.features import Kind
 from fairall.data.load import load_dataset
 from fairall.data.raw.dataset import read_columns
 from fairall.errors import FairAllError
@@ -106,27 +105,6 @@ def test_an_edited_cell_is_told_with_its_row(
     assert f"column {said.format(row=row + 1)}" in line_of(
         Path(file).parent.name, *words, "dataset.rows=null"
     )
-
-
-# Counts of (S, label): −1 and 0, −1 and 1, +1 and 0, +1 and 1.
-@pytest.mark.parametrize(
-    ("name", "sensitive", "counts", "kinds"),
-    [
-        ("adult", "sex", [13026, 1669, 20988, 9539], [5, 0, 0, 6]),
-        ("adult", "race", [3694, 534, 28696, 10207], [5, 0, 1, 5]),
-        ("law", "race", [490, 792, 1458, 16827], [2, 0, 1, 0]),
-        ("law", "sex", [1180, 8357, 1251, 11003], [2, 0, 0, 1]),
-    ],
-)
-def test_counts_and_features(
-    raw_data: Path, name: str, sensitive: str, counts: list[int], kinds: list[int]
-) -> None:
-    people = load_dataset(name, f"dataset.sensitive={sensitive}").table()
-    assert np.bincount((people.s == 1) * 2 + people.label).tolist() == counts
-    assert [len(people.schema.columns(kind)) for kind in Kind] == kinds
-    assert sensitive not in people.schema.names
-    assert people.sensitive is not None
-    assert people.sensitive.column == sensitive
 
 
 def test_the_two_groups_of_an_attribute_can_be_of_several_words_or_a_stored_pair(raw_data: Path) -> None:
