@@ -94,27 +94,17 @@ def test_every_choice_of_a_switch_is_described() -> None:
     assert [name for name in names if f"`{name}`" not in page] == []
 
 
-@pytest.mark.parametrize(
-    ("words", "rule"),
-    [
-        (["protocol=corrected"], "stuck"),
-        (["protocol=published_code"], "none"),
-        (["protocol=published_code", "exploration=stuck"], "stuck"),
-        (["model=epsilon_greedy"], "epsilon"),
-        (["model=epsilon_greedy", "exploration=bounded"], "bounded"),
-        (["model=fairlog", "exploration=epsilon"], "epsilon"),
-    ],
-)
+@pytest.mark.parametrize(("words", "rule"), VALUES["exploration"].items())
 def test_protocol_and_method_choose_the_exploration_unless_the_user_does(
-    words: list[str], rule: str, compose_config: ComposeConfig
+    words: str, rule: str, compose_config: ComposeConfig
 ) -> None:
-    assert compose_config(*words).exploration.rule.name == rule
+    assert compose_config(*words.split()).exploration.rule.name == rule
 
 
 @pytest.fixture(scope="module")
-def paper() -> dict[str, Any]:
+def paper(raw_data: Path) -> dict[str, Any]:
     """The tables printed in the paper."""
-    file = Path(__file__).parents[3] / "shared" / "paper" / "tables.yaml"
+    file = raw_data.parent / "paper" / "tables.yaml"
     if not file.is_file():
         pytest.skip(f"the paper's tables are needed, and {file} is not there")
     return yaml.safe_load(file.read_text())
@@ -174,14 +164,7 @@ def test_hyperparameters_of_another_pair_or_of_ones_own_can_be_chosen(tmp_path: 
 
 
 def test_the_other_data_sets_choose_hyperparameters(monkeypatch: pytest.MonkeyPatch) -> None:
-    written = {
-        "one": {"model": {"learning_rate": 0.5, "clf_arch": [7]}},
-        "two": {"model": {"learning_rate": 0.1, "clf_arch": [32]}, "exploration": {"propensity": 0.3}},
-        "three": {"model": {"learning_rate": 0.1, "updates": None}, "exploration": {"propensity": 0.3}},
-        "four": {"model": {"learning_rate": 0.01, "clf_arch": [32]}, "exploration": {"propensity": 0.3}},
-        "five": {"model": {"learning_rate": 0.01, "batch_size": 9}},
-    }
-    monkeypatch.setattr("fairall.config.choices.hyperparameters_of", lambda model: written)
+    monkeypatch.setattr("fairall.config.choices.hyperparameters_of", lambda model: VALUES["written"])
     # What the others agree on, where they do; else, or where they are tied, what conf/model/greedy.yaml has.
     rate, arch, propensity = (
         {"model.learning_rate": 0.1},

@@ -5,11 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from fairall.data.own_table import PREFIX
 from tests.conftest import LOANS, MEANING, Ended, typed
 
 FairAllData = Callable[[str], Ended]
+DESCRIBED = yaml.safe_load(Path(__file__).with_name("described.yaml").read_text())
 MINE = f"""\
 # Loans of ours.
 defaults: [csv, _self_]
@@ -59,36 +61,7 @@ def fairall_data(data: Path, own_folder: Path) -> FairAllData:
     return command
 
 
-@pytest.mark.parametrize(
-    ("words", "patterns"),
-    [
-        (
-            "describe credit",
-            [
-                "credit: 1000 people with 19 features",
-                r"S = −1 .* 310 .* 0\.6484",
-                "harsh .* 0.1091 .* 0.1776",
-                "train 700, validation 150, test 150, pool 490",
-                "age .* real .* 19 to 75",
-            ],
-        ),
-        (
-            "describe credit initial_policy=random initial_policy.acceptance_rate=1",
-            [r"random( +│ +1\.0){3} +│", r"harsh .* 0\.1776"],
-        ),
-        (
-            "describe csv dataset.path=LOANS MEANING dataset.drop=[id,decision]",
-            ["csv: 400 people with 7 features, 237 of them", r"income .* real .* 803.32 to .* │ +14 │"],
-        ),
-        ("describe mine -cd FOLDER", ["mine: 400 people with 6 features", "id .* drop .* L0001, "]),
-        (
-            "describe mine dataset.cost=0.4 --config-dir=FOLDER dataset.split.pool=0.5",
-            ["mine: 400 people", "pool 140", "Ready to run; first see the warnings above"],
-        ),
-        ("describe LOANS dataset=mine -cd FOLDER", ["mine: 400 people", "Ready to run"]),
-        ("describe ODD MEANING dataset.drop=[id]", ["repaid +│ label +│ no, yes", "Ready to run"]),
-    ],
-)
+@pytest.mark.parametrize(("words", "patterns"), DESCRIBED.items())
 def test_describe_shows_columns_groups_splits_and_acceptance(
     words: str, patterns: list[str], fairall_data: FairAllData
 ) -> None:

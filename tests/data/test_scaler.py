@@ -1,9 +1,6 @@
 """How people are standardised: by the training rows, or each file by itself."""
 
-from pathlib import Path
-
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from torch import Tensor
@@ -13,6 +10,7 @@ from fairall.data.features import BLOCK_COLUMNS, DISCRETE, Feature, Kind, Schema
 from fairall.data.load import load_dataset
 from fairall.data.prepared import BLOCK, FURTHEST, PreparedData, Scaler
 from tests.conftest import LOANS, MEANING
+from tests.data.test_own_table import BY_COLUMN, PARTS, ROW, own, people
 
 ROLES = ["train", "validation", "test", "pool", "warm_up"]
 CSV = [f"dataset.path={LOANS}", *MEANING, "dataset.drop=[id,decision,propensity]"]
@@ -81,13 +79,9 @@ def test_the_lowest_code_among_a_files_rows_becomes_the_first_of_the_feature() -
     assert x[0, 0] == 20.0
 
 
-def test_a_split_without_the_lowest_code_is_warned_of(tmp_path: Path) -> None:
-    path, parts = tmp_path / "own.csv", np.repeat(ROLES[:3], 60)
-    town, s, y = (np.resize([*values], 180) for values in ("rt", "aab", "0011"))
-    town[0] = "q"
-    pd.DataFrame({"town": town, "s": s, "y": y, "part": parts}).to_csv(path, index=False)
-    words = f"path={path} label=y positive=1 sensitive=s advantaged=a split.column=part".split()
-    source = load_dataset("csv", *(f"dataset.{word}" for word in words))
+@pytest.mark.usefixtures("in_empty_folder")
+def test_a_split_without_the_lowest_code_is_warned_of() -> None:
+    source = own(people(part=PARTS, town=np.where(ROW > 0, people()["town"], "Bath")), BY_COLUMN)
     for way, warned in ((ScalerRows.training_rows, 0), (ScalerRows.each_file, 1)):
         warnings = [line for line in source.prepare(scaler=way).warnings if "each_file" in line]
         assert len(warnings) == warned

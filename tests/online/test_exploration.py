@@ -60,10 +60,7 @@ def test_bounds_are_of_each_group_and_seed_and_exploring_changes_no_state() -> N
     # F₀ of S = +1 is uniform on [0, 0.8], that of S = −1 on [0, 0.5); nobody of seed 1 has label 0.
     score = torch.where(s > 0, 0.8 * grid, grid / 2)
     label = torch.tensor([[0.0], [1.0]]).expand(2, 200)
-    # Of those below the threshold every other one is accepted, and stands for two.
-    propensity = torch.where(score < THRESHOLD, 0.5, 1.0).expand(2, -1)
-    accepted = (propensity == 1.0) | (torch.arange(200) % 2 == 0)
-    own.learn([Decided(score.unsqueeze(-1), s, propensity, accepted, label * accepted)])
+    own.learn([Decided(score.unsqueeze(-1), s, torch.ones_like(s), s == s, label)])
     before = own.memory.state_dict()
     seen = torch.tensor([[0.28, 0.32, 0.05, 0.49, 0.51]]).expand(2, -1)
     everybody = [0.25, 0.25, 0.25, 0.25, 1.0]
@@ -73,6 +70,15 @@ def test_bounds_are_of_each_group_and_seed_and_exploring_changes_no_state() -> N
             found = explored(own, seen, group * torch.ones(2, 5))
             torch.testing.assert_close(found, torch.tensor([expected, everybody]))
     torch.testing.assert_close(before, own.memory.state_dict(), rtol=0, atol=0)
+
+
+def test_the_rejected_count_to_the_extent_that_their_score_says() -> None:
+    """Of uniform scores that are the chances of a good label, F₀(v) = 1 − (1 − v)²: the bound is 1 − √¾."""
+    own, score = process(BOUNDED), torch.linspace(0.0, 1.0, 1000)[None]
+    s, accepted = torch.ones_like(score), score >= THRESHOLD
+    own.learn([Decided(score.unsqueeze(-1), s, s, accepted, score * accepted)])
+    least = score[explored(own, score, s) == 0.25].min().item()
+    assert least == pytest.approx(1.0 - 0.75**0.5, abs=2e-3)
 
 
 def test_where_decisions_may_not_depend_on_s_bounds_are_of_everybody() -> None:

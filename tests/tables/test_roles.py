@@ -119,19 +119,7 @@ def test_a_group_of_a_run_may_be_called_none() -> None:
     assert len(read(people(race=["None", "b", "c"]), declared, to_learn=True).groups) == 3
 
 
-@pytest.mark.parametrize(
-    ("values", "positive"),
-    [
-        ([1, 0], "1"),
-        ([1, 0], "1.0"),
-        ([1.0, 0.0], "1"),
-        ([True, False], "true"),
-        (["1.0", "0.0"], "1"),
-        (["yes", "no"], "Yes"),
-        (["Good risk", "bad"], "good  risk"),
-        ([2, 1], "2"),
-    ],
-)
+@pytest.mark.parametrize(("values", "positive"), KNOWN["spellings"])
 def test_a_label_or_decision_in_any_spelling(values: list[Any], positive: str, read_as: Read) -> None:
     table = people(y=np.array([*values, None], dtype=object))
     label = read_as(table, label="y", positive=positive).checked().label

@@ -22,6 +22,8 @@ from tests.kills import survives
 from tests.tracking.conftest import SMALL, client_of, only_run
 
 Unlogged = tuple[Path, Config]
+pytestmark = pytest.mark.whole
+
 SYNCED = "Logged {} to MLflow; {} were already there.\n"
 
 
@@ -49,7 +51,6 @@ def test_a_database_that_nobody_finished_is_made_anew(
     assert (tmp_path / "calm" / "mlflow.db").read_text() == "mlartifacts"
 
 
-@pytest.mark.whole
 def test_runs_of_others_do_not_stop_a_run(unlogged: Unlogged) -> None:
     """Weird metrics, parameters of other experiments, and malformed tags."""
     assert log(*unlogged).is_new
@@ -69,7 +70,6 @@ def test_runs_of_others_do_not_stop_a_run(unlogged: Unlogged) -> None:
         load_logged_results(words)
 
 
-@pytest.mark.whole
 def test_a_store_of_others_says_nowhere_where_files_are_sent(
     unlogged: Unlogged, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,7 +94,6 @@ def test_a_store_of_others_says_nowhere_where_files_are_sent(
     assert os.environ[PASSWORD] == "secret"
 
 
-@pytest.mark.whole
 def test_another_result_under_the_same_id_is_logged_anew(unlogged: Unlogged) -> None:
     """As after an edit of a file that a method reads by itself. A registered version is not taken away."""
     folder, config = unlogged
@@ -110,7 +109,6 @@ def test_another_result_under_the_same_id_is_logged_anew(unlogged: Unlogged) -> 
     assert load_policy("models:/loans/1", outputs_dir=config.outputs_dir).seeds == [0, 1]
 
 
-@pytest.mark.whole
 def test_a_run_does_without_an_mlflow_that_is_away_and_is_logged_later(
     tmp_path: Path, empty_store: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,7 +126,6 @@ def test_a_run_does_without_an_mlflow_that_is_away_and_is_logged_later(
     assert f"cannot use {uri}" in refused("mlflow", "sync", cwd=tmp_path)
 
 
-@pytest.mark.whole
 def test_a_run_without_mlflow_ends_with_one_warning_and_its_verbs_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,7 +142,6 @@ def test_a_run_without_mlflow_ends_with_one_warning_and_its_verbs_in_one_line(
         assert "install it: pip install 'mlflow>=3,<4'" in typed(*verb.split(), cwd=tmp_path).stderr
 
 
-@pytest.mark.whole
 def test_outputs_may_be_in_a_folder_of_any_name(tmp_path: Path) -> None:
     name = 'it\'s a "folder" & b#c :of 100%2F #1 größe'
     ended = succeeded(*SMALL, "tracking.register=loans", override("outputs_dir", name), cwd=tmp_path)
@@ -154,7 +150,6 @@ def test_outputs_may_be_in_a_folder_of_any_name(tmp_path: Path) -> None:
     assert load_policy("models:/loans/1", outputs_dir=tmp_path / name).seeds == [0]
 
 
-@pytest.mark.whole
 def test_the_source_is_that_of_the_command(
     unlogged: Unlogged, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
