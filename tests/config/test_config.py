@@ -16,7 +16,7 @@ from fairall.config.choices import (
     hyperparameters,
     hyperparameters_without,
 )
-from fairall.config.compose import compose_all, searched_folder, typed
+from fairall.config.compose import checked, compose_all, searched_folder, typed
 from fairall.config.compose import compose_config as compose
 from fairall.config.schema import Config, ProtocolConfig, plain
 from fairall.errors import FairAllError
@@ -57,7 +57,8 @@ def test_every_choice_is_possible_with_the_hyperparameters_of_every_data_set() -
         selected = flattened(hyperparameters(*names[:2]) or {"hyperparameters": "defaults"})
         assert {key: OmegaConf.select(config, key) for key in selected} == selected
         for dataset in GROUPS["dataset"]:
-            check_values(typed(OmegaConf.merge(config, hyperparameters(names[0], dataset))))
+            own = {key: of for key, of in hyperparameters(names[0], dataset).items() if key != "dataset"}
+            check_values(typed(OmegaConf.merge(config, own)))
 
 
 def test_command_line_beats_presets_hyperparameters_and_the_data_set(compose_config: ComposeConfig) -> None:
@@ -181,3 +182,35 @@ def test_a_run_can_have_what_the_other_data_sets_choose() -> None:
     assert (selected.model.learning_rate, selected.model.quantile) == (0.001, 0.9)
     assert (others.model.learning_rate, others.model.quantile) == (0.01, 0.6)
     assert others.hyperparameters == OTHERS
+
+
+def parts(*overrides: str) -> dict[str, Any]:
+    return checked(compose(*overrides)).parts
+
+
+def test_several_worlds_are_one_with_all_their_parts() -> None:
+    both = parts("world=[capacity,delay]")
+    assert [*both] == ["capacity", "delay"]
+    assert (both["capacity"].share, both["delay"].steps) == (0.3, 10)
+    assert parts("world=[delay,capacity]") == both
+    every = " ".join(parts("world=[delay,noise,capacity,drift,feedback]"))
+    assert every == "feedback drift capacity noise delay"
+
+
+def test_keys_of_a_part_can_be_set_in_every_world() -> None:
+    changed = parts("world=delay", "world.capacity.number=7", "world.drift.features={age: 0.5}")
+    assert [*changed] == ["drift", "capacity", "delay"]
+    assert (changed["capacity"].number, changed["drift"].features) == (7, {"age": 0.5})
+    assert parts("world.drift.features={age: 0}") == {}
+
+
+def test_a_run_stores_the_parts_that_change_anything() -> None:
+    assert checked(compose("world.capacity.rule=top")).to_plain()["world"] == {}
+    stored = checked(compose("world=delay")).to_plain()["world"]
+    target = "fairall.worlds.delay.Delay"
+    assert stored == {"delay": {"_target_": target, "steps": 10, "mean": None, "censored": 0.0}}
+
+
+@pytest.mark.parametrize("name", [name for name in choices("world") if not name.startswith("_")])
+def test_every_choice_is_the_part_of_its_name(name: str) -> None:
+    assert [*parts("dataset=fico", f"world={name}")] == ([] if name == "static" else [name])
