@@ -3,6 +3,7 @@
 import io
 import sys
 from contextlib import redirect_stderr, suppress
+from functools import partial
 
 import pytest
 import tqdm.std
@@ -72,7 +73,7 @@ def test_nothing_is_shown_where_there_is_no_terminal_and_where_it_is_silent(
 
 
 def test_a_notebook_shows_progress_and_keeps_none_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Console, "is_jupyter", True)
+    monkeypatch.setattr("fairall.display.progress.Console", partial(Console, force_jupyter=True))
     with redirect_stderr(io.StringIO()) as shown, Display().phase("Phase II", 1) as advance:
         advance(loss=1.0)
     first, *_, last, _ = shown.getvalue().split("\r")[1:]
