@@ -1,18 +1,17 @@
-"""How people are standardised: by the training rows, or each file by itself."""
-
-from pathlib import Path
+"""How people are standardised, how nets see their features, and in which order they apply."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from torch import Tensor
 
-from fairall.config.schema import ScalerRows
-from fairall.data.features import BLOCK_COLUMNS, DISCRETE, Feature, Kind, Schema
+from fairall.config.schema import NetInputs, ScalerRows
+from fairall.data.features import BLOCK_COLUMNS, DISCRETE, Feature, FeatureInputs, Kind, Schema
 from fairall.data.load import load_dataset
 from fairall.data.prepared import BLOCK, FURTHEST, PreparedData, Scaler
-from tests.conftest import LOANS, MEANING
+from fairall.models.learner import Setting
+from tests.conftest import LOANS, MEANING, ComposeConfig
+from tests.data.test_own_table import BY_COLUMN, PARTS, ROW, own, people
 
 ROLES = ["train", "validation", "test", "pool", "warm_up"]
 CSV = [f"dataset.path={LOANS}", *MEANING, "dataset.drop=[id,decision,propensity]"]
@@ -81,13 +80,9 @@ def test_the_lowest_code_among_a_files_rows_becomes_the_first_of_the_feature() -
     assert x[0, 0] == 20.0
 
 
-def test_a_split_without_the_lowest_code_is_warned_of(tmp_path: Path) -> None:
-    path, parts = tmp_path / "own.csv", np.repeat(ROLES[:3], 60)
-    town, s, y = (np.resize([*values], 180) for values in ("rt", "aab", "0011"))
-    town[0] = "q"
-    pd.DataFrame({"town": town, "s": s, "y": y, "part": parts}).to_csv(path, index=False)
-    words = f"path={path} label=y positive=1 sensitive=s advantaged=a split.column=part".split()
-    source = load_dataset("csv", *(f"dataset.{word}" for word in words))
+@pytest.mark.usefixtures("in_empty_folder")
+def test_a_split_without_the_lowest_code_is_warned_of() -> None:
+    source = own(people(part=PARTS, town=np.where(ROW > 0, people()["town"], "Bath")), BY_COLUMN)
     for way, warned in ((ScalerRows.training_rows, 0), (ScalerRows.each_file, 1)):
         warnings = [line for line in source.prepare(scaler=way).warnings if "each_file" in line]
         assert len(warnings) == warned
@@ -114,3 +109,75 @@ def test_blocks_of_people_and_of_features_are_scaled_as_all_at_once() -> None:
     x = np.random.default_rng(0).normal(5.0, 3.0, (BLOCK + 1, BLOCK_COLUMNS + 1))
     scaler = Scaler(Schema([Feature(f"x{i}", Kind.REAL) for i in range(x.shape[1])]).measured(x))
     np.testing.assert_array_equal(scaler.transform(x), ((x - x.mean(0)) / x.std(0)).astype(np.float32))
+
+
+X = torch.tensor([[0.5, 3.0, 2.0, 3.0, 5.0], [-1.0, 0.0, 1.0, 1.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("inputs", "rows"),
+    [
+        ("codes", [[0.5, 3.0, 1.0, 2.0, 5.0], [-1.0, 0.0, 0.0, 0.0, 0.0]]),
+        (
+            "one_hot",
+            [
+                [0.5, 3.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
+                [-1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0],
+            ],
+        ),
+    ],
+)
+def test_codes_go_in_from_0_or_as_an_indicator_each(
+    inputs: str, rows: list[list[float]], schema: Schema
+) -> None:
+    features = FeatureInputs(schema.seen_as(NetInputs[inputs]))
+    assert features.size == len(rows[0])
+    assert features(X).tolist() == rows
+
+
+@pytest.mark.parametrize("inputs", ["centred", "standardised"])
+def test_counts_and_codes_are_centred_and_standardised_by_the_training_rows(inputs: str) -> None:
+    data = load_dataset("credit").prepare()
+    schema = data.schema.seen_as(NetInputs[inputs])
+    features, before = FeatureInputs(schema), data.train.x  # real features are standardised already
+    scale = before.std(0, correction=0) if inputs == "standardised" else 1.0
+    expected = (before - before.mean(0)) / scale
+    torch.testing.assert_close(features(before), expected, rtol=0, atol=1e-5)
+    assert features(data.test.x).mean(0).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize(("model", "chosen"), [("fairlog", "standardised"), ("fairall_I_II", "codes")])
+def test_inputs_are_those_of_the_method_unless_the_protocol_says_which(
+    model: str, chosen: str, schema: Schema, compose_config: ComposeConfig
+) -> None:
+    for word, expected in (("corrected", chosen), ("published_code", "codes")):
+        config = compose_config(f"model={model}", f"protocol={word}")
+        assert Setting.of(schema, config).schema.inputs.name == expected
+    config = compose_config(f"model={model}", "protocol.inputs=one_hot")
+    assert Setting.of(schema, config).schema.inputs is NetInputs.one_hot
+
+
+def test_a_feature_that_does_not_vary_in_training_is_not_divided_by_zero() -> None:
+    schema = Schema([Feature("visits", Kind.COUNT)]).measured(np.full((5, 1), 3.0))
+    inputs = FeatureInputs(schema.seen_as(NetInputs.standardised))
+    assert inputs(torch.tensor([[3.0], [5.0]])).tolist() == [[0.0], [2.0]]
+
+
+LOGGED = "dataset.decision=decision dataset.accepted=granted dataset.propensity=propensity dataset.drop=[id]"
+SOURCES = {
+    "recycled": ["credit"],
+    "weighted": ["csv", f"dataset.path={LOANS}", *MEANING, *LOGGED.split()],
+    "drawn": ["synthetic"],
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_applicants_are_the_seeds_own_and_go_on_from_a_state(source: str) -> None:
+    data = load_dataset(*SOURCES[source]).prepare()
+    stream, alone, resumed = (data.applicants(64, seeds) for seeds in ([0, 1], [1], [0, 1]))
+    first = stream.next().x
+    assert torch.equal(alone.next().x[0], first[1])
+    resumed.load_state_dict(stream.state_dict())
+    second = stream.next().x
+    assert torch.equal(resumed.next().x, second)
+    assert not torch.equal(first, second)
