@@ -19,8 +19,8 @@ from fairall.models.vae import ConditionalVAE
 from fairall.runtime.randomness import SeedStreams
 from fairall.tables.groups import sides
 from tests.conftest import ComposeConfig, cache_in
+from tests.models.conftest import CROSSED
 
-CROSSED = [("a", "f"), ("a", "m"), ("b", "f"), ("b", "m"), ("c", "f")]
 GROUPS = pytest.mark.parametrize(
     "groups", [{}, {"n_groups": 5}, {"n_groups": 5, "crossed": CROSSED}], ids=["2", "5", "crossed"]
 )

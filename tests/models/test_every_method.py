@@ -21,12 +21,10 @@ from fairall.errors import FairAllError
 from fairall.experiment import job, prepare
 from fairall.live.offline import WEIGH_LABELS
 from fairall.models.fairness import FairThresholds
-from fairall.models.latent_learner import Phase2Epochs
 from fairall.models.learner import TAKE_AMOUNTS, FixedPolicy, Learner
 from fairall.models.mixture import Mixture
 from fairall.models.rivals.explore_exploit import ExploreExploit
 from fairall.models.rivals.plot import Plot
-from fairall.nn import native
 from fairall.online.training import Training
 from fairall.policy import Policy
 from fairall.runtime.randomness import SeedStreams
@@ -230,30 +228,6 @@ def test_a_saved_policy_decides_on_each_person_alone_and_draws_as_its_rule_says(
     between = ((decided > 0) & (decided < 1)).any()
     draws = learner.rule.drawn or isinstance(learner, Plot | ExploreExploit)
     assert draws == between or isinstance(learner, FairThresholds | FixedPolicy)
-
-
-@pytest.mark.skipif(native.kernels() is None, reason="numba is not installed, or switched off")
-@pytest.mark.parametrize("groups", [GROUPS, CROSSED])
-@pytest.mark.parametrize("policy", ["z_dec", "z_label", "z_clf"])
-@pytest.mark.parametrize("model", ["fairall_II", "fairlab_I_II"])
-def test_compiled_training_with_more_groups_is_that_of_torch(
-    model: str, policy: str, groups: str, start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    learners = []
-    for kernels in (native.kernels, lambda: None):
-        monkeypatch.setattr(native, "kernels", kernels)
-        training = start(f"model={model}", f"model.policy={policy}", *groups.split())
-        learner: Any = training.learner
-        vae = learner.model.vae
-        vae.frame.copy_(vae.frame.flip(-1))
-        vae.frame[:, 1:3] *= -1
-        vae.seen_as[1, -1] = 1
-        learners.append(taught(learner, crowd_of(training), range(2)))
-    assert bool(training.data.schema.crossed) == (groups == CROSSED)
-    (compiled, plain) = learners
-    assert isinstance(compiled.epochs, native.Phase2Epochs)
-    assert isinstance(plain.epochs, Phase2Epochs)
-    torch.testing.assert_close([*compiled.parameters()], [*plain.parameters()], rtol=0, atol=2e-3)
 
 
 # Flags

@@ -11,8 +11,7 @@ from fairall.models.classifier import IPSClassifier
 from fairall.models.objectives import classification_risk
 from fairall.runtime.randomness import SeedStreams
 from tests.conftest import MakePeople, warm_up
-from tests.models.conftest import decided_on, propensities, stacked
-from tests.models.rivals.test_rivals import built
+from tests.models.conftest import built, decided_on, propensities, stacked
 
 FORMS = {"squared": lambda gap, share: 0.5 * gap**2, "fairtorch": lambda gap, share: 2 * (share * gap) ** 2}
 decided = functools.partial(decided_on, least=0.005, first=0.005)

@@ -13,8 +13,7 @@ from fairall.data.people import Decided
 from fairall.models.memory import NO_LIMIT, Memory
 from fairall.runtime.randomness import SeedStreams
 from tests.conftest import MakePeople, as_saved, examples
-from tests.models.conftest import same, someone
-from tests.models.rivals.test_rivals import built
+from tests.models.conftest import built, same, someone
 
 Keep = Literal["accepted", "all"]
 

@@ -12,8 +12,7 @@ from fairall.config.schema import FairnessConfig, FairnessRule
 from fairall.data.people import Decided
 from fairall.models.fairness import FairThresholds
 from fairall.runtime.randomness import SeedStreams
-from tests.models.conftest import swayed
-from tests.models.rivals.test_rivals import built
+from tests.models.conftest import built, swayed
 
 STREAMS = SeedStreams([0, 1], "any")
 

@@ -21,8 +21,7 @@ from fairall.models.phase1 import Phase1Task, train_phase1
 from fairall.models.vae import FEW, nearest_large_groups
 from fairall.tables.groups import Sensitive
 from tests.conftest import PHASE1, no_checkpoint, training_of
-
-CROSSED = [("a", "f"), ("a", "m"), ("b", "f"), ("b", "m"), ("c", "f")]
+from tests.models.conftest import CROSSED
 
 
 def schema(n_groups: int, **more: Any) -> Schema:

@@ -16,8 +16,7 @@ from fairall.data.prepared import PreparedData
 from fairall.runtime.randomness import SeedStreams
 from fairall.storage.identity import configuration_key
 from tests.conftest import as_saved, cache_in, no_cache, training_of
-from tests.models.conftest import swayed
-from tests.models.rivals.test_rivals import built
+from tests.models.conftest import built, swayed
 
 STREAMS = SeedStreams([0, 1], "any")
 FOREST = {"_target_": "sklearn.ensemble.RandomForestClassifier", "n_estimators": 5, "max_depth": 3}

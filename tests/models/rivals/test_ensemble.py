@@ -5,8 +5,7 @@ import torch
 from scipy.stats import poisson
 
 from tests.conftest import MakePeople
-from tests.models.conftest import propensities, someone, stacked
-from tests.models.rivals.test_rivals import built
+from tests.models.conftest import built, propensities, someone, stacked
 
 
 def small(people: MakePeople, steps: int, rate: float, **changes: Any) -> Any:

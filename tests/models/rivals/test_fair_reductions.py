@@ -14,8 +14,7 @@ from fairall.models.rivals.fair_reductions import (
 )
 from fairall.runtime.randomness import SeedStreams
 from tests.conftest import MakePeople, warm_up
-from tests.models.conftest import decided_on, stacked
-from tests.models.rivals.test_rivals import built
+from tests.models.conftest import built, decided_on, stacked
 
 
 def learner_of(*words: str, **changes: Any) -> Any:

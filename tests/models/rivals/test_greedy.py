@@ -8,8 +8,17 @@ from fairall.data.people import Decided
 from fairall.online.process import Process
 from fairall.runtime.randomness import SeedStreams
 from tests.conftest import MakePeople
-from tests.models.conftest import MISJUDGED, propensities, regional, someone, stacked, taught, warmed
-from tests.models.rivals.test_rivals import applicants_of, built
+from tests.models.conftest import (
+    MISJUDGED,
+    applicants_of,
+    built,
+    propensities,
+    regional,
+    someone,
+    stacked,
+    taught,
+    warmed,
+)
 
 
 def test_loss_is_the_cross_entropy_of_the_accepted_whatever_their_propensity(people: MakePeople) -> None:

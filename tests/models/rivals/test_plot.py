@@ -11,8 +11,7 @@ from fairall.models.classifier import accepted_cross_entropy
 from fairall.models.rivals.plot import AdOpt, Plot
 from fairall.nn.stacked import StackedMLP
 from fairall.runtime.randomness import SeedStreams
-from tests.models.conftest import first_decided, nobody_of, regional, warmed
-from tests.models.rivals.test_rivals import applicants_of, built
+from tests.models.conftest import applicants_of, built, first_decided, nobody_of, warmed
 
 
 def test_exploration_accepts_candidates_of_the_clone_with_their_chance(
@@ -30,29 +29,6 @@ def test_exploration_accepts_candidates_of_the_clone_with_their_chance(
     assert set(by_clone[candidate].tolist()) == {0.0, 1.0}
     of_nobody = learner.optimist(x, s, candidate & False).propensity(x, s, learner.streams)
     assert of_nobody[candidate].sum() < by_clone[candidate].sum()
-
-
-@pytest.mark.whole
-def test_recorded_propensities_give_unbiased_estimates() -> None:
-    seeds = range(250)
-    learner: Plot = warmed(built("plot", seeds, "cost.value=0.5", epsilon=0.3))
-    people, _ = regional(SeedStreams(seeds, "crowd"), 6)
-    uniform = SeedStreams(seeds, "luck").uniform(6)
-    policy = learner.propensity(people.x, people.s, learner.streams)
-
-    def explored(uniform: Tensor) -> Tensor:
-        return learner.explore(people.x, people.s, policy, uniform)
-
-    propensity = explored(uniform)
-    # Whom the clone accepts if they are candidates, given the numbers of the others.
-    each = [explored(torch.where(torch.arange(6) == i, 0.0, uniform))[:, i] for i in range(6)]
-    reachable = (torch.stack(each, dim=1) > 0).float()
-    assert 0.1 < reachable[policy == 0].mean() < 0.9
-    worth = 0.5 + people.label
-    for weight, unbiased in ((1.0 / propensity, True), (torch.ones_like(propensity), False)):
-        error = (torch.where(uniform < propensity, worth * weight, 0.0) - reachable * worth).sum(-1)
-        z = error.mean() / (error.std() / len(seeds) ** 0.5)
-        assert abs(z) < 3 if unbiased else z < -5
 
 
 @pytest.mark.parametrize(("decay", "expected"), [(False, 0.2), (True, 0.1)])

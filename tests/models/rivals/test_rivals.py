@@ -1,48 +1,13 @@
 """What several methods of other papers share, and small learners for the tests of each."""
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
-from fairall.config.compose import typed_config
-from fairall.data.features import Feature, Kind, Schema
-from fairall.models.learner import Setting
 from fairall.runtime.randomness import SeedStreams
 from tests.conftest import MakePeople, warm_up
-from tests.models.conftest import BAD, MISJUDGED, decided_on, online_step, regional, warmed
-
-SMALL: dict[str, Any] = {
-    "clf_arch": [8],
-    "policy_arch": [8],
-    "generator_arch": [8, 6],
-    "head_arch": [5],
-    "discriminator_arch": [4],
-    "updates": 20,
-    "clone_updates": 40,
-    "batch_size": 32,
-    "learning_rate": 0.02,
-}
-
-
-def built(
-    model: str, seeds: Sequence[int], *words: str, features: Sequence[str] = "ab", **changes: Any
-) -> Any:
-    """A small learner for people with real features, of the method of a configuration file."""
-    config = typed_config("preset=quick", f"model={model}", *words)
-    small = {key: value for key, value in SMALL.items() if hasattr(config.model, key)}
-    schema = Schema([Feature(name, Kind.REAL) for name in features])
-    setting = Setting(schema, config.cost.value, list(seeds), config.schedule, config.protocol)
-    return replace(config.model, **{**small, **changes}).build(setting)
-
-
-def applicants_of(learner: Any, n: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """x, s and region of people, and the propensities of the policy."""
-    people, region = regional(SeedStreams(learner.setting.seeds, "crowd"), n)
-    return people.x, people.s, region, learner.propensity(people.x, people.s, learner.streams)
+from tests.models.conftest import BAD, MISJUDGED, built, decided_on, online_step, regional, warmed
 
 
 @pytest.mark.whole
@@ -102,9 +67,3 @@ def test_people_who_are_remembered(
     learner.update(second)
     known = torch.cat([first.accepted & (not forgets), second.accepted], 1)
     assert torch.equal(learner.memory.counts, (known | everybody).sum(-1))
-
-
-def test_the_selection_of_dcem_sees_s() -> None:
-    learner = warmed(built("dcem", [0, 1]))
-    x, s, _, _ = applicants_of(learner, 60)
-    assert not torch.equal(learner.selection.logit(x, s), learner.selection.logit(x, -s))

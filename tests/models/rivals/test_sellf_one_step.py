@@ -7,8 +7,7 @@ from fairall.data.people import Decided
 from fairall.models.classifier import ClassifierNet
 from fairall.models.rivals.sellf_one_step import PastPolicies, SellfOneStep
 from fairall.runtime.randomness import SeedStreams
-from tests.models.conftest import online_step, regional, warmed
-from tests.models.rivals.test_rivals import built
+from tests.models.conftest import built, online_step, regional, warmed
 
 
 def mean(weight: Tensor, values: Tensor) -> Tensor:

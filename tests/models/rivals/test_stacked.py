@@ -8,8 +8,7 @@ import torch
 from scipy.special import expit
 
 from fairall.runtime.randomness import SeedStreams
-from tests.models.conftest import swayed
-from tests.models.rivals.test_rivals import built
+from tests.models.conftest import built, swayed
 
 
 def learnt(steps: int, n: int = 200, interaction: float = 0.0, **changes: Any) -> Any:
