@@ -10,8 +10,8 @@ from fairall.metrics import dpu
 from fairall.models.classifier import IPSClassifier
 from fairall.models.objectives import classification_risk
 from fairall.runtime.randomness import SeedStreams
-from tests.conftest import MakePeople, warm_up
-from tests.models.conftest import built, decided_on, propensities, stacked
+from tests.conftest import MakePeople
+from tests.models.conftest import built, decided_on
 
 FORMS = {"squared": lambda gap, share: 0.5 * gap**2, "fairtorch": lambda gap, share: 2 * (share * gap) ** 2}
 decided = functools.partial(decided_on, least=0.005, first=0.005)
@@ -96,18 +96,3 @@ def test_a_large_multiplier_makes_fairlog_treat_unequal_groups_alike(
         learner.update(people)
     gap = dpu(learner.score(x, s, streams), s)
     assert ((least <= gap) & (gap < most)).all()
-
-
-def test_a_deterministic_policy_accepts_from_one_half_on_whatever_the_cost(people: MakePeople) -> None:
-    crowd, learner = people(60), small("fairlog", "cost.value=0.2", decision="deterministic")
-    score = learner.score(*stacked(crowd), learner.streams)
-    assert torch.equal(propensities(learner, crowd), (score >= 0.5).float())
-    assert ((score > 0.2) & (score < 0.5)).any(), "people on whom a threshold of c would differ"
-    assert (score > 0.5).any()
-
-
-def test_warm_up_is_as_long_as_told_and_leaves_a_fresh_optimiser(people: MakePeople) -> None:
-    learner = small("fairlog", "schedule.warm_up_epochs=3")
-    told = warm_up(learner, decided(people(20), 2))
-    assert np.isfinite([now["loss"] for now in told]).tolist() == [True] * 3
-    assert all(steps == 0 for steps in learner.optimiser.steps)

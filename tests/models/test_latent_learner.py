@@ -1,6 +1,5 @@
 """FairAll and FairLab: losses, policies, and what one phase hands to the next."""
 
-import copy
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,11 +15,11 @@ from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.models.elbo import mixture_kl
 from fairall.models.latent_learner import NET_POLICIES, POLICIES
-from fairall.models.learner import DecisionRule, Setting
+from fairall.models.learner import Setting
 from fairall.models.vae import SemiSupervisedVAE
 from fairall.nn.noise import RandomNumbers
 from fairall.runtime.randomness import SeedStreams
-from tests.conftest import ComposeConfig, MakePeople, MakeSetting, cache_in, warm_up
+from tests.conftest import ComposeConfig, MakePeople, MakeSetting, cache_in
 from tests.models.conftest import decided_on, stacked
 
 Make = Callable[..., Any]
@@ -152,13 +151,6 @@ def test_the_policy_sees_the_label_of_the_accepted_and_what_the_classifier_guess
 # Policies
 
 
-@pytest.mark.parametrize("name", POLICIES)
-@pytest.mark.parametrize("decision", ["sample", "deterministic"])
-def test_the_threshold_is_the_cost_for_the_decoder_alone(name: str, decision: str, make: Make) -> None:
-    rule = make(f"model.policy={name}", f"model.decision={decision}").rule
-    assert rule == DecisionRule(COST if name == "dec" else 0.5, drawn=decision == "sample")
-
-
 @pytest.mark.parametrize(
     ("name", "told_apart_by"),
     [*[(name, "z") for name in NET_POLICIES], ("dec", "z and s"), ("clf", "x and s")],
@@ -260,18 +252,3 @@ def test_phase1_ends_within_its_updates_and_hands_its_weights_on(
             assert torch.equal(own[name][tuple(map(slice, known.shape))], known)
     # A limit that does not apply leaves the cached Phase I valid.
     assert pretrained("null")[2] == (0 if epochs == 6 else 6)
-
-
-def test_warm_up_trains_the_policy_too_and_phase2_starts_with_fresh_optimisers(
-    make: Make, people: MakePeople
-) -> None:
-    learner, crowd = make("schedule.warm_up_epochs=2"), decided_on(people(30), 2)
-    net = learner.policy_net
-    before = copy.deepcopy([*net.parameters()])
-    assert [set(figures) for figures in warm_up(learner, crowd)] == [{"loss"}, {"loss"}]
-    for optimiser in (learner.epochs.model, learner.epochs.policy):
-        assert not torch.as_tensor(optimiser.steps).any()
-    warm = copy.deepcopy([*net.parameters()])
-    learner.update(crowd)
-    assert not any(map(torch.equal, before, warm))
-    assert not any(map(torch.equal, warm, net.parameters()))

@@ -60,19 +60,6 @@ def test_the_best_validation_epoch_is_kept_and_seeds_that_overfit_are_done_early
     assert train(task, epochs=150, patience=30, margin=1e3)[1].epochs[-1] == 150
 
 
-@pytest.mark.whole
-@both
-def test_a_seed_that_is_done_changes_no_more_whoever_trains_on(task: Phase1Task) -> None:
-    # A patience of one epoch and no margin: each seed is done at its first step upwards.
-    together, curves = train(task, patience=1, margin=0.0, seeds=range(6))
-    assert len(set(curves.best_epoch.tolist())) > 1
-    for seed in range(6):
-        alone, own = train(task, patience=1, margin=0.0, seeds=[seed])
-        assert own.best_epoch[0] == curves.best_epoch[seed]
-        for one, stacked in zip(alone.parameters(), together.parameters(), strict=True):
-            torch.testing.assert_close(one[0], stacked[seed])
-
-
 class InterruptionError(Exception):
     """As a kill, but for the test itself."""
 

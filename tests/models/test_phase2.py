@@ -41,7 +41,7 @@ def decided(people: MakePeople) -> Make:
 
 @pytest.fixture
 def learner(schema: Schema) -> Make:
-    """An untrained learner with small nets, whose groups have other latent axes, the last of a seed as others."""
+    """An untrained learner with small nets, whose groups have other latent axes, one seen as another."""
 
     def made(
         *words: str, seeds: tuple[int, ...] = (0, 1), kind: type[LatentLearner] | None = None, **groups: Any

@@ -5,7 +5,7 @@ import torch
 from numpy.testing import assert_allclose
 
 from tests.conftest import MakePeople
-from tests.models.conftest import built, propensities, someone, stacked, taught
+from tests.models.conftest import built, someone
 
 SEEDS = [0, 1]
 
@@ -24,6 +24,10 @@ def test_labels_are_observed_or_drawn_with_the_members_probability_and_all_are_l
     learner.remember(someone(people(30), 1, SEEDS))
     given = learner.memory.minibatches(1, 12_000, learner.streams.copy())[0]
     batch = learner.imputed(given)
+    mean = learner.member_logits(given.x, given.s).sigmoid().mean(-1).detach()
+    for found in (learner.score, learner.log_odds):
+        estimate = found(given.x, given.s, learner.streams)
+        torch.testing.assert_close(estimate if found == learner.score else estimate.sigmoid().float(), mean)
     rejected, observed = ~given.accepted, given.label.unsqueeze(-1).expand_as(batch.label)
     assert torch.equal(batch.label[given.accepted], observed[given.accepted])
     p = learner.member_logits(given.x, given.s).sigmoid().detach()
@@ -35,16 +39,6 @@ def test_labels_are_observed_or_drawn_with_the_members_probability_and_all_are_l
         assert np.ptp(expected.mean(0)) > 0.2
         between = np.corrcoef((drawn - expected).numpy().T) - np.eye(4)
         assert np.abs(between).max() < 0.06, "members draw independently"
-
-
-def test_it_decides_by_the_mean_over_members_of_everybody(people: MakePeople) -> None:
-    crowd, learner = people(60), imputing("cost.value=0.35")
-    given = *stacked(crowd), taught(learner, crowd, range(4)).streams
-    mean = learner.member_logits(*given[:2]).sigmoid().mean(-1).detach()
-    torch.testing.assert_close(learner.score(*given), mean)
-    torch.testing.assert_close(learner.log_odds(*given).sigmoid().float(), mean)
-    assert torch.equal(propensities(learner, crowd), (learner.score(*given) >= 0.35).float())
-    assert learner.memory.counts.tolist() == [64, 64]
 
 
 def test_people_whom_the_initial_policy_rejected_have_lower_odds(people: MakePeople) -> None:
