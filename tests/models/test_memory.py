@@ -99,12 +99,11 @@ def test_an_update_is_on_the_applicants_or_on_everybody_so_far(
     model: str, kept: str, rates: list[float], people: MakePeople, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learner, trained = built(model, [0, 1], features="abcde", memory=kept), list[Any]()
-    # Of a step, people have the propensity of that step, which tells the steps apart.
-    steps = [someone(people(40), step, [0, 1], rate=0.3 + 0.1 * step) for step in range(3)]
-    learner.warm_up_epoch(steps[0], 0)
-    learner.update(steps[1])
     trains, epoch = (learner, "train_epoch") if model == "fairlog" else (learner.epochs, "model_epoch")
-    monkeypatch.setattr(trains, epoch, lambda *given: trained.append(given[-1]))
-    learner.update(steps[2])
+    for step, learns in enumerate((lambda of: learner.warm_up_epoch(of, 0), learner.update, learner.update)):
+        if step == 2:
+            monkeypatch.setattr(trains, epoch, lambda *given: trained.append(given[-1]))
+        # People have the propensity of their step, which tells the steps apart.
+        learns(someone(people(40), step, [0, 1], rate=0.3 + 0.1 * step))
     assert trained[0].s.shape == (2, 16 * len(rates))
     assert trained[0].propensity.unique().tolist() == pytest.approx(rates)

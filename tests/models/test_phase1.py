@@ -156,16 +156,15 @@ def test_patience_and_validation_are_shortened_with_the_epochs(
 def test_every_field_of_a_task_and_of_its_configuration_enters_the_key(
     task: Phase1Task, people: MakePeople, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    another: Any = 7
-    changed: dict[str, Any] = {of.name: another for of in fields(Phase1Task)} | {
-        "pool": replace(task.pool, s=-task.pool.s),
-        "validation": people(7),
-        "schema": Schema(list(task.schema)[1:]),
-        "config": replace(PHASE1, beta=0.9),
+    of_config = [replace(PHASE1, **{of.name: 7}) for of in fields(Phase1Config)]  # type: ignore[arg-type]
+    pools = [replace(task.pool, s=-task.pool.s), replace(task.pool, x=task.pool.x + 1)]
+    values: dict[str, list[Any]] = {of.name: [7] for of in fields(Phase1Task)} | {
+        "pool": pools,
+        "validation": [people(7)],
+        "schema": [Schema(list(task.schema)[1:])],
+        "config": of_config,
     }
-    others = [replace(task, **{name: value}) for name, value in changed.items()]
-    others += [replace(task, config=replace(PHASE1, **{of.name: another})) for of in fields(Phase1Config)]
-    others.append(replace(task, pool=replace(task.pool, x=task.pool.x + 1)))
+    others = [replace(task, **{name: value}) for name, some in values.items() for value in some]
     keys = [task.key(), *(other.key() for other in others)]
     assert len(set(keys)) == len(keys)
     assert replace(task, pool=replace(task.pool, label=1 - task.pool.label)).key() == task.key()

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from fairall.data.people import Decided
+from fairall.models.learner import DecisionRule
 from fairall.models.rivals.consequential import FAIRNESS, Consequential
 from tests.models.conftest import built
 
@@ -74,6 +75,4 @@ def test_a_threshold_rule_is_the_most_likely_logistic_model_cut_at_the_cost() ->
     slope = columns * (data.label - torch.sigmoid(logit))
     assert (slope[:, accepted].mean(-1).abs() < 1e-4).all()
     assert (slope / data.propensity)[:, accepted].mean(-1).abs().max() > 0.01
-    p = torch.sigmoid(learner.classifier.logit(*KINDS))
-    assert torch.equal(learner.propensity(*KINDS, learner.streams), (p >= COST).float())
-    assert ((p > COST) != (p > 0.5)).any(), "c and ½ decide otherwise"
+    assert learner.rule == DecisionRule(COST, drawn=False)

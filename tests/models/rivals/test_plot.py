@@ -1,5 +1,4 @@
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
@@ -67,30 +66,27 @@ def labelled(n: int, purpose: str, shift: float = 0.0) -> Decided:
 def test_the_adapted_classifier_is_trained_anew_on_the_accepted_and_the_applicants(
     learner: AdOpt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[tuple[Tensor, Tensor, Tensor]] = []
+    first, drawn = list[Tensor](), list[tuple[Tensor, Tensor]]()
     loss = learner.adaptation_loss
 
     def kept(nets: list[StackedMLP], source: Decided, target: Decided) -> Tensor:
-        seen.append((nets[0].last.weight.detach().clone(), source.x, target.x))
+        first.append(nets[0].last.weight.detach().clone())
+        drawn.append((source.x, target.x))
         return loss(nets, source, target)
 
     monkeypatch.setattr(learner, "adaptation_loss", kept)
     learner.config = replace(learner.config, adaptation_updates=30, adaptation_batch=5)
     applicants = labelled(9, "applicants")
-    learner.adapted(applicants.x, applicants.s)
-    learner.adapted(applicants.x, applicants.s)
-    learner.train_classifier()
-    learner.adapted(applicants.x, applicants.s)
-    weights, *drawn = zip(*seen, strict=True)
-    for batches, of in zip(drawn, (learner.memory.rows(), applicants), strict=True):
-        people = torch.cat(batches, dim=1)
-        equal = (people.unsqueeze(2) == of.x.unsqueeze(1)).all(-1)
-        assert people.shape[1] == 3 * 30 * 5
-        assert equal.any(1).all()
-        assert equal.any(2).all()
-    same = [torch.equal(weights[0], weights[i]) for i in (30, 29, 60)]
+    for of in range(3):
+        learner.adapted(applicants.x, applicants.s)
+        if of == 1:
+            learner.train_classifier()
+    for batches, known in zip(zip(*drawn, strict=True), (learner.memory.rows(), applicants), strict=True):
+        equal = (torch.cat(batches, 1).unsqueeze(2) == known.x.unsqueeze(1)).all(-1)
+        assert equal.shape[1] == 3 * 30 * 5
+        assert (equal.any(1).all(), equal.any(2).all()) == (True, True)
+    same = [torch.equal(first[0], first[i]) for i in (30, 29, 60)]
     assert same == [True, False, False], "others after training, and after an update of f"
-    assert not torch.equal(weights[29], weights[60]), "no warm start"
 
 
 @pytest.mark.parametrize("accepts", [True, False])
@@ -113,12 +109,3 @@ def test_the_discriminator_descends_and_the_generator_ascends(learner: AdOpt, ac
             for of in (loss, of_labels + sign * separation)
         )
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
-
-
-def test_what_the_target_shares_remains_and_the_rest_is_hidden() -> None:
-    changes: dict[str, Any] = {"adaptation_rate": 0.003, "discriminator_rate": 0.015}
-    learner = built("adopt", [0, 1], adaptation_updates=400, adaptation_batch=32, **changes)
-    learner.remember(labelled(2000, "source"))
-    target = labelled(500, "target", 3.0)
-    right = (learner.adapted(target.x, target.s) > 0.5) == (target.label > 0)
-    assert (right.float().mean(-1) > 0.9).all()

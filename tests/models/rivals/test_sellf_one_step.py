@@ -67,18 +67,16 @@ def test_weights_are_bounded_and_not_below_what_is_known_of_a_person(bound: floa
         learner.past.add(learner.policy, learner.past_streams)  # which accepts with probability σ(−16)
 
 
-@pytest.mark.whole
 def test_past_policies_are_a_uniform_sample_of_all() -> None:
-    learner: SellfOneStep = built("sellf_one_step", range(1500))
-    past, anyone = PastPolicies(learner.policy, 4), torch.zeros(1500, 3, 1)
-    torch.nn.init.zeros_(learner.policy.last.weight)
+    learner: SellfOneStep = built("sellf_one_step", range(600))
+    past, bias = PastPolicies(learner.policy, 4), learner.policy.last.bias
     for t in range(12):
-        torch.nn.init.constant_(learner.policy.last.bias, t)  # by which the policy is known
+        torch.nn.init.constant_(bias, t)  # by which the policy is known
         past.add(learner.policy, learner.past_streams)
-    kept = torch.stack([*past.logits(anyone, 4)]).squeeze(-1)
+    kept = torch.stack([net.last.bias.detach().flatten() for net in past.nets])
     times = torch.stack([(kept == t).any(0) for t in range(12)]).float()
     assert (times.sum(0) == 4).all()
-    torch.testing.assert_close(times.mean(1), torch.full((12,), 4 / 12), atol=0.045, rtol=0)
+    torch.testing.assert_close(times.mean(1), torch.full((12,), 4 / 12), atol=0.07, rtol=0)
 
 
 def test_the_policies_that_decided_are_remembered_and_those_of_the_warm_up_are_not() -> None:

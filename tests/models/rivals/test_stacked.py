@@ -21,7 +21,7 @@ def learnt(steps: int, n: int = 200, interaction: float = 0.0, **changes: Any) -
 
 @pytest.mark.parametrize(("interaction", "best"), [(0.0, "linear"), (1.0, "trees")])
 def test_the_classifiers_that_foretell_labels_have_the_weight(interaction: float, best: str) -> None:
-    share = learnt(15, interaction=interaction).share
+    share = learnt(8, interaction=interaction).share
     assert ((share[:, -1] > 0.5) == (best == "trees")).all()
     torch.testing.assert_close(share.sum(-1), torch.ones(2, dtype=torch.float64))
 
