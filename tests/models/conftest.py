@@ -165,12 +165,6 @@ def swayed(n: int, start: int, rate: float = 0.7, interaction: float = 0.0) -> D
     return Decided.reveal(People(x, s, label), p, torch.rand(2, n, generator=draw) < p)
 
 
-def nobody_of(batch: Decided) -> Decided:
-    """The same people, all rejected."""
-    nothing = torch.zeros_like(batch.label)
-    return replace(batch, accepted=nothing > 0, label=nothing, propensity=nothing)
-
-
 def stacked(people: People) -> tuple[Tensor, Tensor]:
     """x and s of the same people for two seeds."""
     return people.x.expand(2, -1, -1), people.s.expand(2, -1)

@@ -1,6 +1,5 @@
 """Decisions of which the best is known by FICO's tables: by amounts, and at one cost under a bound."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from torch import Tensor
 
 from fairall import run
-from fairall.data.fico import CreditScores, Fico
+from fairall.data.fico import Fico
 from fairall.data.load import load_dataset
 from fairall.display.progress import Display
-from fairall.models.learner import Learner, Setting
 from fairall.models.oracle import oracles
 from fairall.online.training import Training
 from fairall.runtime.randomness import SeedStreams
@@ -33,16 +30,12 @@ WORDS = [
 QUIET: dict[str, Any] = {"tracking": {"enabled": False}, "display": Display(progress_only=True)}
 
 
-def tables() -> CreditScores:
-    found = load_dataset("fico")
-    assert isinstance(found, Fico)
-    return found.scores
-
-
-def cells(exposures: Sequence[float] = (500, 2000, 10_000)) -> pd.DataFrame:
+def cells() -> pd.DataFrame:
     """Every group, score and exposure: share of the people, P(ỹ = 1), and what they earn by `WORDS`."""
-    scores, exposure = tables(), np.array(exposures)
-    p, share = scores.repays[..., None], scores.group_share[:, None] * scores.share / len(exposure)
+    source, exposure = load_dataset("fico"), np.array([500, 2000, 10_000])
+    assert isinstance(source, Fico)
+    scores = source.scores
+    p, share = scores.repays[..., None], scores.group_share[:, None] * scores.share / 3
     columns = {
         "group": np.arange(2)[:, None, None],
         "score": scores.score[:, None],
@@ -65,32 +58,19 @@ def of_one_cost(of: pd.DataFrame) -> float:
     return max(of["worth"][of["p"] >= cost].sum() for cost in np.linspace(0.0, 1.0, 101))
 
 
-def people(setting: Setting, of: pd.DataFrame) -> tuple[Tensor, Tensor]:
-    """X and s of the cells, for each seed."""
-    schema, n_seeds = setting.schema, len(setting.seeds)
-    x = torch.from_numpy((of[schema.names].to_numpy() - schema.mean) / schema.scale).float()
-    s = torch.from_numpy(2.0 * of["group"].to_numpy() - 1.0).float()
-    return x.expand(n_seeds, -1, -1), s.expand(n_seeds, -1)
-
-
-def expected(learner: Learner, of: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """What a learner's policies earn, shape (E,), and acceptance rates of the groups, shape (G, E)."""
-    streams = SeedStreams(learner.setting.seeds, "any")
-    pi = learner.propensity(*people(learner.setting, of), streams).double().numpy()
-    return pi @ of["worth"].to_numpy(), rates_of(of["share"].to_numpy(), of["group"].to_numpy()) @ pi.T
-
-
 def greedy(*words: str) -> Training:
     return training_of("model=greedy", "seeds=1", *WORDS, *words)
 
 
 def test_oracles_earn_nearly_the_closed_form() -> None:
-    training = greedy("dataset.rows.pool=40000")
-    found = oracles(training.data, training.learner.setting, no_cache())
+    training, of = greedy("dataset.rows.pool=40000"), cells()
+    found, schema = oracles(training.data, training.learner.setting, no_cache()), training.data.schema
+    x = torch.from_numpy((of[schema.names].to_numpy() - schema.mean) / schema.scale).float()
+    s = torch.from_numpy(2.0 * of["group"].to_numpy() - 1.0).float()
     for name, gap in (("oracle", 1.0), ("oracle_fair", 0.0)):
-        (earned,), rates = expected(found[name], cells())
-        assert earned == pytest.approx(best(cells(), gap), rel=0.03)
-        assert np.ptp(rates) <= gap + 0.02
+        pi = found[name].propensity(x[None], s[None], SeedStreams([0], "any"))[0].double().numpy()
+        assert pi @ of["worth"] == pytest.approx(best(of, gap), rel=0.03)
+        assert np.ptp(rates_of(of["share"].to_numpy(), of["group"].to_numpy()) @ pi) <= gap + 0.02
 
 
 @pytest.mark.parametrize("model", ["greedy", "unfairlog model.decision=deterministic"])

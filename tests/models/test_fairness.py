@@ -13,9 +13,9 @@ from torch import Tensor
 
 from fairall.config.schema import FairnessConfig, FairnessRule, ModelConfig
 from fairall.data.people import Decided
-from fairall.models.fairness import BlindThresholds, FairThresholds, Scored
+from fairall.models.fairness import BlindThresholds, FairThresholds
 from fairall.models.learner import DecisionRule, Learner, Setting
-from fairall.models.prices import TEMPERATURE, fair_prices
+from fairall.models.prices import TEMPERATURE
 from fairall.runtime.randomness import SeedStreams
 from tests.conftest import examples, no_cache, training_of
 from tests.models.conftest import most_within, rates_of, setting_of
@@ -85,19 +85,13 @@ def test_estimates_of_the_window_are_those_of_the_learner_which_is_asked_only_wh
     known = Known(setting_of([0]), moves=True)
     learner, asked, log_odds = FairThresholds(PARITY, known), [], known.log_odds
 
-    def counted(x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        asked.append(x.shape[1])
-        return log_odds(x, s, streams)
-
-    monkeypatch.setattr(known, "log_odds", counted)
+    monkeypatch.setattr(known, "log_odds", lambda *of: (asked.append(of[0].shape[1]), log_odds(*of))[1])
     thresholds = set()
     for t, known.unchanged in enumerate((False, True, True, False)):
-        fed(learner, range(t, t + 1))
-        thresholds.add(tuple(learner.threshold.flatten().tolist()))
+        thresholds.add(str(fed(learner, range(t, t + 1)).threshold))
     assert asked == [64, 64, 64, 64, 64, 256]
     assert len(thresholds) == 4
-    seen = learner.seen.rows()
-    assert isinstance(seen, Scored)
+    seen: Any = learner.seen.rows()
     torch.testing.assert_close(seen.log_odds.squeeze(-1), log_odds(seen.x, seen.s, ANY))
 
 
@@ -174,13 +168,6 @@ def test_no_decisions_without_s_that_keep_the_bound_earn_more(
     if binds:  # else who earns about nothing is accepted with a probability
         assert np.ptp(rates @ pi) <= slack + 1e-5
         assert pi.mean() <= share + 1e-6
-
-
-@pytest.mark.parametrize("n", [100, 20_000])
-def test_groups_that_nothing_tells_have_no_price(n: int) -> None:
-    draw = np.random.default_rng(n)
-    counted = np.column_stack([np.full((n, 2), 0.5), np.ones(n)])
-    assert not fair_prices(draw.uniform(-0.5, 0.5, n), counted, slack=0.0).any()
 
 
 @pytest.mark.parametrize("rule", RULES)

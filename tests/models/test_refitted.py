@@ -171,10 +171,8 @@ def test_the_latent_of_a_blind_encoder_is_that_of_x_alone(kept: Path) -> None:
         assert not torch.equal(vae.decode(z, s), vae.decode(z, -s)), "the decoder does"
 
 
-def test_without_a_latent_configurations_and_states_are_as_before() -> None:
-    assert {name.partition(".")[0] for name in built("stacked", [0, 1]).state_dict()} == {
-        *("n_seen", "n_fitted", "evidence", "own_evidence", "share", "fitted")
-    }
+def test_without_a_latent_configurations_are_as_before() -> None:
+    assert not [name for name in built("stacked", [0, 1]).state_dict() if "latent" in name]
     with_latent, without = (stored_config(compose_config("model=stacked", *w)) for w in ([LATENT], []))
     assert "latent_inputs" not in configuration_key(without)
     assert "latent_inputs" in configuration_key(with_latent)

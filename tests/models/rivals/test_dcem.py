@@ -45,11 +45,10 @@ def test_em_ends_where_its_derivative_is_zero(rho: float) -> None:
     changes = {"clf_arch": [], "learning_rate": 0.05, "rounds": 60, "regularisation": rho}
     learner, q, e = dcem([0], "abc", **changes), np.array([0.2, 0.5, 0.8]), [0.9, 0.25, 0.5]
     # 400 people of each of three kinds; shares of seen labels, and of 1 among them, are exactly these.
-    kind, place = torch.arange(3).repeat_interleave(400), torch.arange(400).repeat(3) / 400
+    kind, place = torch.arange(3).repeat_interleave(400)[None], torch.arange(400).repeat(1, 3) / 400
     seen, worth = torch.tensor([e, q.tolist()])[:, kind]
-    s = 1.0 - 2.0 * (torch.arange(1200) % 2)
-    columns = torch.eye(3)[kind], s, seen, place < seen, (place < seen * worth).float()
-    data = Decided(*(of.unsqueeze(0) for of in columns))
+    s = 1.0 - 2.0 * (torch.arange(1200)[None] % 2)
+    data = Decided(torch.eye(3)[kind], s, seen, place < seen, (place < seen * worth).float())
     learner.memory.minibatches = lambda n, *_: [data] * n
     for _ in range(6):
         learner.train_classifier()

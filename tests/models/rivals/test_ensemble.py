@@ -21,7 +21,6 @@ def test_members_see_samples_of_their_own_with_poisson_copies(people: MakePeople
     assert copies.shape == (2, 640, 10)
     share = torch.stack([(copies == n).float().mean() for n in range(6)])
     torch.testing.assert_close(share, torch.tensor(poisson.pmf(range(6), 1)).float(), atol=0.02, rtol=0)
-    assert copies.mean().item() == pytest.approx(1.0, abs=0.03)
     correlation = torch.corrcoef(copies.mT.flatten(0, 1)) - torch.eye(20)
     assert correlation.abs().max() < 0.2
 

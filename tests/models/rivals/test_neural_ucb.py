@@ -9,10 +9,10 @@ SEEDS = [0, 1]
 
 
 def features(learner: NeuralUcb, decided: Decided) -> np.ndarray:
-    """φ by numpy of a net with one hidden layer, shape (E, B, K)."""
-    weight, bias = (one.detach().double().numpy() for one in learner.classifier.weights_and_biases()[:2])
-    inputs = torch.cat([decided.x, decided.s.unsqueeze(-1)], dim=-1).double().numpy()
-    return np.maximum(inputs @ weight + bias, 0.0)
+    """φ of a net with one hidden layer, shape (E, B, K)."""
+    weight, bias = learner.classifier.weights_and_biases()[:2]
+    inputs = torch.cat([decided.x, decided.s.unsqueeze(-1)], dim=-1)
+    return (inputs @ weight + bias).relu().detach().double().numpy()
 
 
 def test_the_sum_and_the_bonus_are_those_of_numpy() -> None:

@@ -10,7 +10,7 @@ from fairall.models.classifier import accepted_cross_entropy
 from fairall.models.rivals.plot import AdOpt, Plot
 from fairall.nn.stacked import StackedMLP
 from fairall.runtime.randomness import SeedStreams
-from tests.models.conftest import applicants_of, built, first_decided, nobody_of, warmed
+from tests.models.conftest import applicants_of, built, first_decided, warmed
 
 
 def test_exploration_accepts_candidates_of_the_clone_with_their_chance(
@@ -92,7 +92,7 @@ def test_the_adapted_classifier_is_trained_anew_on_the_accepted_and_the_applican
 @pytest.mark.parametrize("accepts", [True, False])
 def test_the_discriminator_descends_and_the_generator_ascends(learner: AdOpt, accepts: bool) -> None:
     source, target = labelled(12, "source"), labelled(7, "target", 1.0)
-    source = source if accepts else nobody_of(source)
+    source = replace(source, accepted=source.accepted & accepts, label=source.label * accepts)
     generator, classifier, judge = nets = learner.nets(SeedStreams([0, 1], "adapted"))
     representations = [
         generator.forward_transposed(learner.classifier.columns(of.x, of.s)).relu() for of in (source, target)

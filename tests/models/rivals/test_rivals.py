@@ -17,23 +17,24 @@ from tests.models.conftest import BAD, MISJUDGED, built, decided_on, regional, t
 
 @pytest.mark.whole
 @pytest.mark.parametrize(
-    ("model", "steps", "early", "changes"),
+    ("model", "steps", "changes"),
     [
-        ("greedy exploration.rule=none", 25, 1.0, {}),
-        ("greedy exploration.rule=epsilon", 40, 0.0, {}),
-        ("greedy exploration.rule=bounded", 40, 0.0, {}),
-        ("plot", 25, 0.5, {}),
+        ("greedy exploration.rule=none", 25, {}),
+        ("greedy exploration.rule=epsilon", 40, {}),
+        ("greedy exploration.rule=bounded", 40, {}),
+        ("plot", 25, {}),
         # Of 8 units those of a region may all be dead.
-        ("neural_ucb", 25, 0.5, {"clf_arch": [40], "learning_rate": 0.01}),
-        ("explore_exploit exploration.rule=none", 60, 0.95, {"fdr": 0.4}),
+        ("neural_ucb", 25, {"clf_arch": [40], "learning_rate": 0.01}),
+        ("explore_exploit exploration.rule=none", 60, {"fdr": 0.4}),
     ],
 )
 def test_false_rejections_last_with_greedy_and_vanish_with_exploration(
-    model: str, steps: int, early: float, changes: dict[str, Any]
+    model: str, steps: int, changes: dict[str, Any]
 ) -> None:
-    seeds, words = [0, 1, 2, 3], ("cost.value=0.5", "exploration.propensity=0.2", *model.split()[1:])
-    learner = warmed(built(model.split()[0], seeds, *words, **changes))
-    process = Process(learner, typed_config("preset=quick", f"model={model.split()[0]}", *words).exploration)
+    name, *rule = model.split()
+    seeds, words = [0, 1, 2, 3], ("cost.value=0.5", "exploration.propensity=0.2", *rule)
+    learner = warmed(built(name, seeds, *words, **changes))
+    process = Process(learner, typed_config("preset=quick", f"model={name}", *words).exploration)
     crowd, history = SeedStreams(seeds, "crowd"), []
     for _ in range(steps):
         people, region = regional(crowd, 48)
@@ -46,15 +47,13 @@ def test_false_rejections_last_with_greedy_and_vanish_with_exploration(
     def rejected(steps: slice) -> float:
         return (policy[steps][misjudged[steps]] == 0).float().mean().item()
 
-    assert rejected(slice(3)) >= early
+    assert rejected(slice(2)) >= 0.5
     if model == "greedy exploration.rule=none":
         assert rejected(slice(None)) > 0.95
         return
     assert rejected(slice(-5, None)) < 0.05
     assert policy[-5:][bad[-5:]].mean() < 0.05
     assert ((accepts * (policy == 0) * misjudged).sum((0, 2)) > 3).all()
-    if model == "plot":
-        assert 0.0 < accepts[bad].mean() < 0.05, "some were candidates whom the clone accepted"
 
 
 def test_the_least_score_accepted_is_the_cost_or_one_half_of_what_a_cost_sensitive_loss_moves() -> None:
