@@ -7,6 +7,7 @@ from itertools import permutations
 from typing import Any, TypeVar
 
 import numpy as np
+import pytest
 import torch
 from scipy.optimize import linprog
 from torch import Tensor
@@ -53,6 +54,11 @@ def built(
     config = typed_config("preset=quick", *words).model
     small = {key: value for key, value in SMALL.items() if hasattr(config, key)}
     return replace(config, **{**small, **changes}).build(setting_of(seeds, *words, features=features))
+
+
+@pytest.fixture
+def draw() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
 
 
 def regional(streams: SeedStreams, n: int) -> tuple[People, Tensor]:

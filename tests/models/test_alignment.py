@@ -31,11 +31,6 @@ def made(*, utility: bool = False, blind: bool = False, **schema: Any) -> Condit
     return ConditionalVAE(of, 3, [16, 8], streams, utility=utility, group_blind=blind)
 
 
-@pytest.fixture
-def draw() -> torch.Generator:
-    return torch.Generator().manual_seed(0)
-
-
 def frames_of(vae: ConditionalVAE, draw: torch.Generator) -> Tensor:
     """A signed permutation for each seed and group."""
     axes = torch.rand(vae.frame.shape[:3], generator=draw).argsort(-1)

@@ -8,30 +8,20 @@ import pytest
 import torch
 from scipy.spatial.distance import cdist, pdist
 
-from fairall.data.features import Feature, FeatureInputs, Kind, Schema
+from fairall.data.features import FeatureInputs
 from fairall.errors import FairAllError
 from fairall.measuring.latent_quality import mmd, pairs_of_groups, readability_of_s
 from fairall.models.fairlog import gap_of_groups
 from fairall.models.vae import FEW, nearest_large_groups
 from fairall.tables.groups import Sensitive
 from tests.conftest import training_of
-from tests.models.conftest import CROSSED
-
-
-def schema(n_groups: int, **more: Any) -> Schema:
-    return Schema([Feature(f"x{i}", Kind.REAL) for i in range(3)], n_groups=n_groups, **more)
-
-
-@pytest.fixture
-def draw() -> torch.Generator:
-    return torch.Generator().manual_seed(0)
-
+from tests.models.conftest import CROSSED, setting_of
 
 # Nets
 
 
 def test_weights_of_crossed_groups_are_a_sum_of_embeddings() -> None:
-    inputs = FeatureInputs(schema(5, crossed=CROSSED))
+    inputs = FeatureInputs(setting_of([0], features="xyz", n_groups=5, crossed=CROSSED).schema)
     assert inputs.size_with_s == 3 + 3 + 2
     weights = torch.tensor([1.0, 2, 4, 8, 16])  # of a, b, c, f, m
     assert (inputs.of_s(torch.arange(5.0)) @ weights).tolist() == [9, 17, 10, 18, 12]
