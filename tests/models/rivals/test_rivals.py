@@ -64,8 +64,12 @@ def test_the_least_score_accepted_is_the_cost_or_one_half_of_what_a_cost_sensiti
     for name in choices()["model"].keys() - fixed.split():
         of = DecisionRule() if name in drawn.split() else DecisionRule(0.3, drawn=False)
         assert built(name, [0], "cost.value=0.3").rule == of, name
-    for words, least in ("fairlog", 0.5), ("fairall_II", 0.5), ("fairall_II model.policy=dec", 0.3):
-        own = built(*words.split()[:1], [0], *words.split()[1:], "cost.value=0.3", decision="deterministic")
+    for name, words, least in (
+        ("fairlog", [], 0.5),
+        ("fairall_II", [], 0.5),
+        ("fairall_II", ["model.policy=dec"], 0.3),
+    ):
+        own = built(name, [0], "cost.value=0.3", *words, decision="deterministic")
         assert own.rule == DecisionRule(least, drawn=False)
 
 
