@@ -9,14 +9,14 @@ import torch
 from benchmarks import probe
 from benchmarks.probe import COMPILED, Stopwatch, count_products, parts, reached_rate
 from fairall.data.features import Schema
+from fairall.data.people import Decided
 from fairall.models.phase1 import Phase1Epochs
 from fairall.models.vae import ConditionalVAE
 from fairall.nn import native
 from fairall.nn.stacked import StackedMLP
 from fairall.runtime.randomness import SeedStreams
 from tests.conftest import PHASE1, MakePeople
-from tests.models.test_phase2 import learner
-from tests.models.test_phase2 import people as people_decided
+from tests.models.conftest import built, swayed
 
 pytestmark = pytest.mark.whole
 
@@ -111,11 +111,13 @@ def test_compiled_products_count_as_those_of_torch(
 def test_compiled_products_of_phase_2_count_as_those_of_torch(
     model: str, policy: str, counted: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decided = people_decided([0.4])  # torch pads the rows of several replicates to equal numbers
+    decided = Decided(
+        *(of[:1] for of in vars(swayed(37, 0)).values())
+    )  # torch pads the rows of several replicates to equal numbers
 
     def all_products() -> int:
         counted.clear()
-        own = learner(f"model={model}", f"model.policy={policy}", seeds=(0,))
+        own = built(model, [0], f"model.policy={policy}", "schedule.batches_per_epoch=1")
         own.update(decided)
         return sum(counted)
 
