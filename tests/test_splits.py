@@ -30,7 +30,7 @@ from fairall.results.result import Result
 from fairall.results.runs import load_result
 from fairall.storage.checkpoint import Checkpoint
 from reproduction.latents import latent_space
-from tests.conftest import LOANS, MEANING, cache_in, run_folder, succeeded
+from tests.conftest import cache_in, run_folder, succeeded
 
 STEPS = "schedule.time_steps=5", "evaluation.window=[1,5]"
 SHORT = *STEPS, "schedule.phase1_epochs=6", "schedule.warm_up_epochs=4"
@@ -102,12 +102,6 @@ def test_people_of_each_split_are_as_many_and_others() -> None:
     assert np.array_equal(everybody, others)
     known, others = (np.unique(of[:-150].numpy(), axis=0) for of in people)
     assert not np.array_equal(known, others)  # who is for validation differs
-
-
-def test_people_without_a_label_are_split_once() -> None:
-    own = load_dataset("csv", f"dataset.path={LOANS}", *MEANING, "dataset.drop=[id,decision]")
-    with pytest.raises(FairAllError, match="people without a label are split once only; set splits=1"):
-        own.replicates(2, 2, ScalerRows.training_rows)
 
 
 def test_means_over_splits_have_the_spread_of_other_people(trained: Trained) -> None:

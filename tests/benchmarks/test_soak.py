@@ -1,7 +1,6 @@
 """The soak test finds faults; random inputs end well or in one line (`$FAIRALL_FUZZ` tries more)."""
 
 import contextlib
-import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 from benchmarks import soak
 from benchmarks.__main__ import main
 from benchmarks.in_process import Ended
-from benchmarks.inputs import ATTACKS, CHANGES, Files, command_line, damaged, hostile, yaml_text
+from benchmarks.inputs import ATTACKS, CHANGES
 from benchmarks.soak import INPUTS, Soak, fault, saved_policy
 from fairall import experiment
 from fairall.errors import FairAllError
@@ -48,7 +47,7 @@ def test_random_inputs_end_well_or_in_one_line(
     kind: str, policy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tries = Soak(0, tmp_path)
-    for number in range(examples(30 if kind in ("overrides", "files") else 5)):
+    for number in range(examples(30 if kind in ("overrides", "files") else 10)):
         tries.try_input(kind, number, policy)
     assert (kind, "failed") not in tries.ended, capsys.readouterr().out
 
@@ -90,8 +89,7 @@ def test_commands_of_a_ledger_are_killed(soaked: Run, monkeypatch: pytest.Monkey
         (0, "", None),
         (1, "fairall: no\n", None),
         (3, "", "exit code 3"),
-        (2, "fairall: no\n", None),
-        (1, "", "0 lines of error"),
+        (2, "", "0 lines of error"),
         (1, "a\nb\n", "2 lines of error"),
         (1, "Traceback\n", "a traceback"),
         (0, "oh\n", "exit code 0 with an error"),
@@ -106,41 +104,21 @@ def test_what_counts_as_a_fault(code: int, error: str, wrong: str | None, tmp_pa
     assert fault(ended, tmp_path, {"left"}) == wrong
 
 
-def test_the_same_seed_gives_the_same_inputs() -> None:
-    for make in (
-        command_line,
-        lambda chance: yaml_text(chance, "model"),
-        lambda chance: damaged(chance, b"a,b"),
-    ):
-        one, other = ([make(random.Random(f"0 {n}")) for n in range(20)] for _ in range(2))
-        assert one == other
-        assert len({str(made) for made in one}) > 5
-
-
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of values that were replaced
 @pytest.mark.parametrize("model", ["fairlog", "fairall_I_II"])
 def test_a_hostile_policy_gives_probabilities_or_one_line(model: str, tmp_path: Path) -> None:
     made(tmp_path, f"model={model}")
-    saved, other = tmp_path / "policy", tmp_path / "other"
+    other, said = tmp_path / "other", list[str]()
     other.mkdir()
-    whole = {name: (saved / name).read_bytes() for name in CHANGES}
-
-    def message(files: Files) -> str | None:
-        """What is said of a policy with these files; None where it gives probabilities."""
-        for name, content in files.items():
+    whole = {name: (tmp_path / "policy" / name).read_bytes() for name in CHANGES}
+    for attack in ATTACKS:
+        for name, content in attack(whole).items():
             (other / name).write_bytes(content)
         try:
-            write_sums(other / SUMS, list(files))  # refuses files that are larger than their kind
+            write_sums(other / SUMS, [*CHANGES])  # refuses files that are larger than their kind
             policy = Policy.load(other)
-            found = policy.propensity(policy.reader.example())
-            policy.combined(found)
+            policy.combined(policy.propensity(policy.reader.example()))
         except FairAllError as error:
-            return str(error)
-        assert found.shape[0] == len(policy.seeds)
-        return None
-
-    attacked = [message(attack(whole)) for attack in ATTACKS]
-    assert attacked.count(None) <= 2  # each method lacks keys of the other
-    mutated = [message(hostile(random.Random(number), whole)) for number in range(examples(20))]
-    assert None in mutated
-    assert all("\n" not in said and len(said) < 1000 for said in (*attacked, *mutated) if said)
+            said.append(str(error))
+    assert len(ATTACKS) - len(said) <= 2  # each method lacks keys of the other
+    assert all("\n" not in line and len(line) < 1000 for line in said)
