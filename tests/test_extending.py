@@ -30,12 +30,6 @@ def done(command: str, folder: Path) -> str:
     return str(ended.stdout)
 
 
-def refused(command: str, folder: Path, told: str) -> None:
-    ended = typed_line(command, folder)
-    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
-    assert told in ended.stderr
-
-
 def test_every_code_block_belongs_to_a_file_and_every_door_has_commands() -> None:
     assert [one for text in SECTIONS.values() for _, one in files(text)] == code(PAGE)
     assert {door: len(typed) for door, typed in COMMANDS.items()} == {
@@ -67,23 +61,30 @@ def test_an_own_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.whole
-def test_an_own_data_set(tmp_path: Path) -> None:
-    written(SECTIONS["A data set"], tmp_path)
-    run, described = (done(command, tmp_path) for command in COMMANDS["A data set"])
-    assert "fairlog on students, random initial policy" in run
-    assert described.startswith("students: 1000 people with 3 features")
+@pytest.mark.parametrize(
+    ("door", "told", "wrong", "why"),
+    [
+        ("A data set", "fairlog on students, random initial policy", "dataset.rows=9", "at least 100"),
+        (
+            "An initial policy",
+            "fairlog on credit, threshold initial policy",
+            "initial_policy.mistakes=0.5",
+            "",
+        ),
+    ],
+)
+def test_an_own_data_set_or_initial_policy(
+    door: str, told: str, wrong: str, why: str, tmp_path: Path
+) -> None:
+    written(SECTIONS[door], tmp_path)
+    run, *described = (done(command, tmp_path) for command in COMMANDS[door])
+    assert told in run
+    assert all(said.startswith("students: 1000 people with 3 features") for said in described)
+    ended = typed_line(f"{COMMANDS[door][0]} {wrong}", tmp_path)
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
+    assert re.search(f"{re.escape(wrong)} is not possible.*{why}", ended.stderr)
     listed = typed_line("python -m fairall list datasets -cd conf", tmp_path).stdout
-    assert re.search(r"│ students +│ Students drawn.*│ read by", listed)
-    command = "python -m fairall -cd conf model=fairlog dataset=students preset=quick"
-    refused(f"{command} dataset.rows=9", tmp_path, "dataset.rows=9 is not possible: it must be at least 100")
-
-
-@pytest.mark.whole
-def test_an_own_initial_policy(tmp_path: Path) -> None:
-    (command,) = COMMANDS["An initial policy"]
-    run = done(command, written(SECTIONS["An initial policy"], tmp_path))
-    assert "fairlog on credit, threshold initial policy" in run
-    refused(f"{command} initial_policy.mistakes=0.5", tmp_path, "initial_policy.mistakes=0.5 is not possible")
+    assert re.search(r"│ students +│ Students drawn.*│ read by", listed) or door != "A data set"
 
 
 GROWN_UP = """\
