@@ -54,10 +54,10 @@ def test_a_seed_that_blows_up_is_marked_and_leaves_the_others_alone(
     # To rounding: beside a seed that accepts nobody, products of the others are of other sizes.
     pd.testing.assert_frame_equal(mixed.steps[others], sound.steps[others], rtol=1e-3, atol=1e-5)
     pd.testing.assert_frame_equal(mixed.per_seed.drop(SEED), sound.per_seed.drop(SEED), rtol=1e-2, atol=1e-4)
-    own = mixed.steps[~others]
-    pd.testing.assert_frame_equal(own[first], sound.steps[~others & first])
-    assert own[~first].drop(columns=["seed", "time_step"]).isna().all(axis=None)
-    assert own[first]["utility"].notna().all()
+    before, after = (mixed.steps[~others & of] for of in (first, ~first))
+    pd.testing.assert_frame_equal(before, sound.steps[~others & first])
+    assert after.drop(columns=["seed", "time_step"]).isna().all(axis=None)
+    assert before["utility"].notna().all()
     names = ["effective_utility", "mean_utility"]
     assert mixed.per_seed.loc[SEED, names].isna().all()
     two = mixed.per_seed.drop(SEED)["mean_utility"]
