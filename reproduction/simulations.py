@@ -1,6 +1,6 @@
 """Simulations of what `fairall live`, `evaluate` and `data` promise about errors, against a known truth.
 
-A study is a module `simulated_NAME` with TITLE, NOTE, TESTED (files of the package that it tests) and CASES.
+The studies and their cases are in simulations.yaml.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ import operator
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,9 +20,10 @@ import pandas as pd
 from scipy.stats import binomtest
 
 from fairall import FairAllError, places
-from fairall.display import PageTable, Row, frame_of, records_of
+from fairall.display import PageTable, Row
 from reproduction.batches import computed
 from reproduction.fingerprint import SIMULATED, fingerprint
+from reproduction.items import table_of
 from reproduction.pages import publish, refuse
 from reproduction.plan import nearest
 
@@ -43,7 +46,21 @@ class Case(NamedTuple):
     name: str
     replicate: Callable[[np.random.Generator], Mapping[str, bool]]
     replicates: int
-    claims: Mapping[str, tuple[str, float]]
+    claims: Mapping[str, str]
+
+
+def cases(study: str) -> Iterator[Case]:
+    """The cases of a study, as simulations.yaml has them."""
+    own = SIMULATED[study]
+    module = import_module(f"reproduction.{own['module']}")
+    for case in own["cases"]:
+        given = {"claims": {}, "each": {}} | own["usual"] | case
+        name, function, *rest, each = (
+            given.pop(key) for key in ("name", "function", "replicates", "claims", "each")
+        )
+        for values in product(*each.values()):
+            arguments = given | dict(zip(each, values, strict=True))
+            yield Case(name.format(**arguments), partial(getattr(module, function), **arguments), *rest)
 
 
 def simulations(
@@ -72,48 +89,42 @@ def simulations(
     for name in asked:
         if name not in SIMULATED:
             raise FairAllError(f"{name}: no such simulation{nearest(name, SIMULATED)}")
-    end, names = time.monotonic() + 3600 * hours, asked or SIMULATED
+    end, names = time.monotonic() + 3600 * hours, asked or [*SIMULATED]
     for done, name in enumerate(names):
         of = f"simulations_{name}"
         made = Path(config.outputs_dir) / "simulations" / f"{name}_{fingerprint(of)}"
         left = max(end - time.monotonic(), 0.0) / 3600
         make(name, made, jobs or 1, left / (len(names) - done))
-        if not any(made.iterdir()):
-            continue
-        publish(
-            of,
-            f"FairAll: {study(name).TITLE}",
-            {"": [table(name, made)]},
-            config,
-            folder=folder and folder / name,
-            into=into,
-            known=lambda: [f"simulations_{other}" for other in SIMULATED],
-        )
+        if any(made.iterdir()):
+            publish(
+                of,
+                f"FairAll: {SIMULATED[name]['title']}",
+                {"": [table(name, made)]},
+                config,
+                folder=folder and folder / name,
+                into=into,
+                known=lambda: [f"simulations_{other}" for other in SIMULATED],
+            )
     return True
-
-
-def study(name: str) -> Any:
-    """The module of a study."""
-    return import_module(f"reproduction.simulated_{name}")
 
 
 def of_evaluations() -> list[str]:
     """Names of the studies that test `fairall.evaluate`."""
-    return [
-        name for name in SIMULATED if any(path.startswith("fairall/evaluate/") for path in study(name).TESTED)
-    ]
+    return [name for name, own in SIMULATED.items() if "fairall/evaluate/" in str(own["tested"])]
 
 
 def make(name: str, folder: Path, jobs: int, hours: float = np.inf) -> None:
     """Append the replicates that are missing to a file for each case; all cases progress alike."""
     folder.mkdir(parents=True, exist_ok=True)
     batches = []
-    for place, case in enumerate(study(name).CASES):
+    for place, case in enumerate(cases(name)):
         done = set(found(folder, place)["replicate"])
         left = [number for number in range(case.replicates) if number not in done]
-        batches += [(name, place, left[start : start + BATCH]) for start in range(0, len(left), BATCH)]
-    batches.sort(key=lambda batch: batch[2][0] / study(name).CASES[batch[1]].replicates)
-    for (_, place, _), lines in computed(batch, batches, jobs, hours):
+        for start in range(0, len(left), BATCH):
+            numbers = left[start : start + BATCH]
+            batches.append((numbers[0] / case.replicates, (name, place, numbers)))
+    batches.sort(key=operator.itemgetter(0))
+    for (_, place, _), lines in computed(batch, [one for _, one in batches], jobs, hours):
         with (folder / f"{place:02d}.csv").open("a") as opened:
             opened.write(lines)
 
@@ -127,22 +138,21 @@ def found(folder: Path, place: int) -> pd.DataFrame:
 
 def batch(name: str, place: int, numbers: Sequence[int]) -> str:
     """Some replicates as lines of CSV, each from a seed of its own."""
-    case = study(name).CASES[place]
+    case = [*cases(name)][place]
     lines = []
     for number in numbers:
         random = np.random.default_rng([number, zlib.crc32(f"{name}/{case.name}".encode())])
-        events = case.replicate(random)
         # A replicate without an event is not made again.
-        lines += [(number, event, int(events[event])) for event in events] or [(number, "", 0)]
+        events = case.replicate(random) or {"": False}
+        lines += [(number, event, int(happened)) for event, happened in events.items()]
     return pd.DataFrame(lines).to_csv(index=False, header=False)
 
 
 def summary(case: Case, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """For each event how often it happened, with Wilson's 95 % interval, and whether the claim holds."""
-    for event, happened in rows[rows["event"].notna()].groupby("event", sort=False)["happened"]:
+    for event, happened in rows.dropna().groupby("event", sort=False)["happened"]:
         times, of = int(happened.sum()), len(happened)
-        ends = binomtest(times, of).proportion_ci(method="wilson")
-        claim = case.claims.get(event)
+        ends, claim = binomtest(times, of).proportion_ci(method="wilson"), case.claims.get(event, "")
         yield {
             "case": case.name,
             "event": event,
@@ -150,15 +160,20 @@ def summary(case: Case, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
             "of": of,
             "low": ends.low,
             "high": ends.high,
-            "claim": "" if claim is None else f"{claim[0]} {100 * claim[1]:g} %",
-            "holds": claim is None or COMPARE[claim[0]](times, claim[1] * of),
+            "claim": claim,
+            "holds": holds(claim, times, of),
         }
+
+
+def holds(claim: str, times: int, of: int) -> bool:
+    """Whether an event is as rare or as frequent as claimed, if anything is."""
+    sign, limit, _ = (claim or "≥ 0 %").split()
+    return bool(COMPARE[sign](times, float(limit) / 100 * of))
 
 
 def table(name: str, folder: Path) -> PageTable:
     """A row for each case and event."""
-    own = study(name)
-    records = [row for place, case in enumerate(own.CASES) for row in summary(case, found(folder, place))]
+    records = [row for place, case in enumerate(cases(name)) for row in summary(case, found(folder, place))]
     rows = [
         Row(
             row["case"],
@@ -171,11 +186,12 @@ def table(name: str, folder: Path) -> PageTable:
         )
         for row in records
     ]
-    return PageTable(
+    return table_of(
+        ["replicates", "% [95 % interval]", "claim"],
+        rows,
+        records,
         key=f"simulations_{name}",
-        title=own.TITLE,
-        note=own.NOTE,
+        title=SIMULATED[name]["title"],
+        note=SIMULATED[name]["note"],
         section="",
-        frame=frame_of(["replicates", "% [95 % interval]", "claim"], rows),
-        records=records_of(records),
     )
