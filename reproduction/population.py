@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,8 @@ from scipy.special import expit
 
 from fairall.evaluate import Evaluation, evaluate
 
+Random: TypeAlias = np.random.Generator
+Events: TypeAlias = Mapping[str, bool]  # what has happened
 COST = 0.4
 # Columns of a log, whose labels are known of accepted people.
 COLUMNS: dict[str, Any] = {"decision": "granted", "label": "repaid", "sensitive": "sex", "cost": COST}
@@ -33,7 +35,7 @@ class People(NamedTuple):
     chance: np.ndarray
 
     @classmethod
-    def decided(cls, random: np.random.Generator, table: pd.DataFrame, *probabilities: Any) -> People:
+    def decided(cls, random: Random, table: pd.DataFrame, *probabilities: Any) -> People:
         """People with decisions and labels; `probabilities` are target, propensity and chance."""
         granted, repaid = (random.random(len(table)) < one for one in probabilities[1:])
         known = {"granted": granted.astype(int), "repaid": np.where(granted, repaid, np.nan)}
@@ -60,7 +62,7 @@ def truth(people: Callable[..., People], rows: int, **world: Any) -> float:
     return people(np.random.default_rng(0), rows, **world).value
 
 
-def applicants(random: np.random.Generator, rows: int) -> pd.DataFrame:
+def applicants(random: Random, rows: int) -> pd.DataFrame:
     """Features, probability of a good label, propensities `p`, and those of two policies."""
     people = pd.DataFrame({"score": random.normal(size=rows), "sex": random.choice(["f", "m"], rows)})
     log_odds = np.add(np.outer(people["score"], (0.8, 1.0, 1.7, 1.0)), (0.2, 1.0, -0.5, 0.3))
@@ -69,7 +71,7 @@ def applicants(random: np.random.Generator, rows: int) -> pd.DataFrame:
     return people
 
 
-def covered(intervals: Mapping[str, tuple[Any, float]]) -> dict[str, bool]:
+def covered(intervals: Mapping[str, tuple[Any, float]]) -> Events:
     """Whether intervals contain the truth, to rounding; those that do not exist are left out.
 
     Args:

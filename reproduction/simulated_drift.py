@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 
 from fairall import drift_by_column
+from reproduction.population import Events, Random
 
 Pair = Sequence[pd.Series]
 
 
 def column(
-    random: np.random.Generator,
+    random: Random,
     n: int,
     *,
     levels: int = 0,
@@ -43,7 +44,7 @@ def column(
     return pd.Series(getattr(random, draw)(size=n, **of)).clip(least).mask(absent)
 
 
-def pair(random: np.random.Generator, n: int, m: int, **law: Any) -> Pair:
+def pair(random: Random, n: int, m: int, **law: Any) -> Pair:
     """Two columns of one population."""
     return [column(random, number, **law) for number in (n, m)]
 
@@ -55,17 +56,17 @@ def differ(pairs: Iterable[Pair]) -> bool:
     return any(found.p < 0.05 for found in drift_by_column(columns).values())
 
 
-def unchanged(random: np.random.Generator, sizes: Sequence[Sequence[int]], **law: Any) -> Mapping[str, bool]:
+def unchanged(random: Random, sizes: Sequence[Sequence[int]], **law: Any) -> Events:
     """What is found in pairs of tables of one population, by their sizes."""
     return {f"drift of {n:,} and {m:,} people": differ([pair(random, n, m, **law)]) for n, m in sizes}
 
 
-def columns(random: np.random.Generator, laws: Sequence[Mapping[str, Any]], often: int) -> Mapping[str, bool]:
+def columns(random: Random, laws: Sequence[Mapping[str, Any]], often: int) -> Events:
     """Whether anything is found in columns of one population, so many of each of some laws."""
     return {"drift of one or more": differ([pair(random, 300, 300, **law) for law in [*laws] * often])}
 
 
-def shifted(random: np.random.Generator) -> Mapping[str, bool]:
+def shifted(random: Random) -> Events:
     """Which of six shifts are found."""
     many, later = pair(random, 1000, 1000, levels=100)
     towns, next_towns = pair(random, 5000, 5000, levels=1000, law="equal")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.special import expit
 
 from fairall.evaluate import evaluate
-from reproduction.population import covered, outside
+from reproduction.population import Events, Random, covered, outside
 
 LEVEL = 0.05
 ALIKE = 0.8  # share of a person's decisions that are the same one
@@ -20,7 +20,7 @@ GROUPS = ["first", "second", "last"]
 
 
 def adverse_impact(
-    random: np.random.Generator,
+    random: Random,
     sizes: Sequence[int],
     chance: Any = 0.5,
     rows: int = 1,
@@ -44,12 +44,12 @@ def adverse_impact(
     return evaluate(policy, table, **options).table("impact").set_index("measure")
 
 
-def rates_of(random: np.random.Generator, sizes: Sequence[int], rates: Sequence[float] = ()) -> np.ndarray:
+def rates_of(random: Random, sizes: Sequence[int], rates: Sequence[float] = ()) -> np.ndarray:
     """The acceptance rate of each person of groups, shape (N,): one that is drawn where none are given."""
     return np.repeat(rates or [random.uniform(0.1, 0.9)] * len(sizes), sizes)
 
 
-def decided(random: np.random.Generator, sizes: Sequence[int], **rates: Any) -> dict[str, Any]:
+def decided(random: Random, sizes: Sequence[int], **rates: Any) -> Events:
     """What happens in a log of groups of some sizes and `rates`, without a given reference group."""
     found = adverse_impact(random, sizes, rates_of(random, sizes, **rates))
     return {
@@ -60,27 +60,27 @@ def decided(random: np.random.Generator, sizes: Sequence[int], **rates: Any) -> 
     }
 
 
-def decisions(random: np.random.Generator, rate: np.ndarray, rows: int) -> np.ndarray:
+def decisions(random: Random, rate: np.ndarray, rows: int) -> np.ndarray:
     """Decisions on P people by their rate (P,), shape (P · rows,)."""
     rate = rate[:, None]
     first, others = random.random(rate.shape) < rate, random.random((len(rate), rows)) < rate
     return np.where(random.random(others.shape) < ALIKE, first, others).ravel().astype(float)
 
 
-def probabilities(random: np.random.Generator, rate: np.ndarray, rows: int) -> np.ndarray:
+def probabilities(random: Random, rate: np.ndarray, rows: int) -> np.ndarray:
     """Acceptance probabilities of P people by their rate (P,), shape (P · rows,)."""
     shape = 3.0 * rate[:, None], 3.0 * (1.0 - rate[:, None])
     return (ALIKE * random.beta(*shape) + (1.0 - ALIKE) * random.beta(*shape, (len(rate), rows))).ravel()
 
 
 def by_person(
-    random: np.random.Generator,
+    random: Random,
     small: int,
     kind: str,
     rows: int = 1,
     rates: Sequence[float] = (),
     spreads: Sequence[float] = (),
-) -> dict[str, bool]:
+) -> Events:
     """Whether groups are said to differ in a log of 200 people.
 
     Args:
@@ -100,8 +100,8 @@ def by_person(
 
 
 def standardised(
-    random: np.random.Generator, small: int, kind: str, of: Sequence[Sequence[float]], rows: int = 1
-) -> dict[str, bool]:
+    random: Random, small: int, kind: str, of: Sequence[Sequence[float]], rows: int = 1
+) -> Events:
     """Whether a small group has an interval beside one of 200 people, and whether it covers.
 
     Args:
@@ -123,7 +123,7 @@ def standardised(
     return {"has an interval": bool(events)} | events
 
 
-def grouped(random: np.random.Generator, rows: int, kind: str) -> pd.DataFrame:
+def grouped(random: Random, rows: int, kind: str) -> pd.DataFrame:
     """Probabilities of groups, the number of the true `group`, and who is accepted."""
     table, (rank, luck) = random.dirichlet([0.5, 0.4, 1.1], rows), random.random((2, rows))
     group, chance = (rank[:, None] > table.cumsum(1)).sum(1), 0.2 + 0.5 * table[:, 2]
@@ -141,7 +141,7 @@ def rates(kind: str) -> Any:
     return grouped(np.random.default_rng(0), 1_000_000, kind).groupby("group")["granted"].mean()
 
 
-def probable(random: np.random.Generator, rows: int, kind: str) -> dict[str, bool]:
+def probable(random: Random, rows: int, kind: str) -> Events:
     """Which intervals contain the truth in a log of some rows, with probabilities of groups only."""
     table, truth = grouped(random, rows, kind).drop(columns="group"), rates(kind)
     found = evaluate(None, table, sensitive=GROUPS, decision="granted", propensity="p", reference="first")
@@ -155,7 +155,7 @@ def probable(random: np.random.Generator, rows: int, kind: str) -> dict[str, boo
     )
 
 
-def unlike(random: np.random.Generator, rows: int) -> tuple[pd.DataFrame, np.ndarray]:
+def unlike(random: Random, rows: int) -> tuple[pd.DataFrame, np.ndarray]:
     """Two features of women and men, and the acceptance probability of men of these features."""
     woman = random.random(rows) < 0.4
     x = random.normal(size=(rows, 2)) - np.outer(woman, (1.0, 0.0))
@@ -169,9 +169,7 @@ def accepted_men() -> float:
     return float(unlike(np.random.default_rng(0), 1_000_000)[1].mean())
 
 
-def treatment(
-    random: np.random.Generator, rows: int, points: float, model: str, what: str = ""
-) -> Mapping[str, bool]:
+def treatment(random: Random, rows: int, points: float, model: str, what: str = "") -> Events:
     """Which intervals of equal treatment contain the truth.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +16,7 @@ import pandas as pd
 from fairall import FairAllError, Ledger, Refer
 from fairall.evaluate import evaluate
 from fairall.live import Log, compared
-from reproduction.population import covered
+from reproduction.population import Events, Random, covered
 
 EXPLORE = 0.1
 GAP = 0.05  # most that a gap between groups may grow
@@ -35,7 +35,7 @@ class World(NamedTuple):
     slope: float
     cost: float
 
-    def people(self, random: np.random.Generator, n: int) -> pd.DataFrame:
+    def people(self, random: Random, n: int) -> pd.DataFrame:
         """`income`, `sex` and `good`, the outcome that would be seen, of n people."""
         rank = random.random(n).round(4)
         bad = self.least + self.slope * rank
@@ -47,7 +47,6 @@ class World(NamedTuple):
         return 1.0 - (self.least + self.slope * rank) - self.cost
 
 
-USUAL = World(0.1, 0.6, 0.6)
 Accepted = Sequence[float]  # lowest and highest rank that a policy accepts
 
 
@@ -57,7 +56,7 @@ def acceptance(rank: Any, accepted: Accepted) -> np.ndarray:
     return np.where((rank >= low) & (rank <= high), 1.0, EXPLORE)
 
 
-def held_out(random: np.random.Generator, people: pd.DataFrame, propensity: np.ndarray, cost: float) -> Log:
+def held_out(random: Random, people: pd.DataFrame, propensity: np.ndarray, cost: float) -> Log:
     """The log of a ledger of people who were accepted with these probabilities (N,)."""
     accepted = random.random(len(people)) < propensity
     log = applicants(people[["income", "sex"]], "P").assign(
@@ -71,13 +70,13 @@ def held_out(random: np.random.Generator, people: pd.DataFrame, propensity: np.n
 
 
 def comparisons(
-    random: np.random.Generator,
+    random: Random,
     world: Sequence[float],
     duty: Accepted,
     challenger: Accepted,
     new: int,
     most: int = 5,
-) -> Mapping[str, bool]:
+) -> Events:
     """A ledger that compares the same two policies with `new` more held-out people before each comparison.
 
     Returns:
@@ -102,17 +101,13 @@ def comparisons(
     return events
 
 
-def begun(world: World, folder: Path, random: np.random.Generator) -> Ledger:
-    """A ledger that has learnt from 1,000 past decisions by a coin."""
+def begun(world: World, folder: Path, words: Sequence[str], random: Random) -> Ledger:
+    """A ledger, by the words of `live start`, that has learnt from 1,000 past decisions by a coin."""
     past = held_out(random, world.people(random, 1000), np.full(1000, 0.5), world.cost).frame
     past.drop(columns=["version", "time", "id"]).to_csv(folder / "past.csv", index=False)
-    table = "label=label positive=1 sensitive=sex advantaged=m decision=decision accepted=1"
-    table += f" path={folder / 'past.csv'} propensity=propensity split.held_out=0.1 split.pool=0.9"
-    live = f"held_out=0.5 explore={EXPLORE} horizon=null promote=if_better gap=0.5 positive=1.0 negative=0.0"
-    run = "model=greedy preset=quick seeds=1 tracking.enabled=false dataset=csv"
-    run += f" schedule.warm_up_applicants=700 cost.value={world.cost} outputs_dir={folder}"
-    words = [*run.split(), *(f"dataset.{word}" for word in table.split())]
-    return Ledger.start(folder / "ledger.db", *words, *(f"live.{word}" for word in live.split()))
+    return Ledger.start(
+        folder / "ledger.db", *(word.format(folder=folder, cost=world.cost) for word in words)
+    )
 
 
 def applicants(people: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -132,9 +127,7 @@ def value(folder: Path, world: World, people: pd.DataFrame) -> float:
     return float((decided["propensity"].to_numpy() * world.gain(people["income"].to_numpy())).mean())
 
 
-def ledgers(
-    random: np.random.Generator, world: Sequence[float], new: int, versions: int
-) -> Mapping[str, bool]:
+def ledgers(random: Random, world: Sequence[float], new: int, versions: int, words: Sequence[str]) -> Events:
     """A ledger of a greedy learner that learns `versions` times, each time after `new` people, half held out.
 
     Returns:
@@ -143,7 +136,7 @@ def ledgers(
     """
     own = World(*world)
     with TemporaryDirectory() as folder:
-        ledger = begun(own, Path(folder), random)
+        ledger = begun(own, Path(folder), words, random)
         judged = own.people(random, JUDGED)
         values = [value(Path(folder), own, judged)]
         for number in range(versions):
@@ -155,7 +148,7 @@ def ledgers(
     return {"promoted": len(values) > 1, "a worse version promoted": bool((np.diff(values) < 0).any())}
 
 
-def year(ledger: Ledger, people: pd.DataFrame, knows: bool, random: np.random.Generator) -> None:
+def year(ledger: Ledger, people: pd.DataFrame, knows: bool, random: Random) -> None:
     """Type verbs about people in random order; at the end all outcomes are known, and right."""
     accepted = list[str]()
     for start in range(0, len(people), PEOPLE):
@@ -195,15 +188,16 @@ def overridden(people: pd.DataFrame, referred: pd.Series, stands: np.ndarray, kn
     return np.where(referred, 0.5, np.where(stands, REJECTS * bad, ACCEPTS * (1.0 - bad)))
 
 
-def overrides(random: np.random.Generator, knows: bool) -> Mapping[str, bool]:
+def overrides(random: Random, world: Sequence[float], knows: bool, words: Sequence[str]) -> Events:
     """Which intervals contain the truth, where a person knows the outcomes or the features."""
+    own = World(*world)
     with TemporaryDirectory() as folder:
-        ledger = begun(USUAL, Path(folder), random)
-        people = applicants(USUAL.people(random, TABLES * PEOPLE), "")
+        ledger = begun(own, Path(folder), words, random)
+        people = applicants(own.people(random, TABLES * PEOPLE), "")
         year(ledger, people, knows, random)
         log, status = ledger.log(), ledger.status()
         standing = ledger.decide(people.drop(columns="good"), skip=True)
-    worth = USUAL.gain(people.set_index("id")["income"].astype(float))
+    worth = own.gain(people.set_index("id")["income"].astype(float))
     rank, of_log = log.frame["income"].astype(float), worth[log.frame["id"]].to_numpy()
     first, second = (acceptance(rank, accepted) for accepted in (DUTY, CHALLENGER))
 

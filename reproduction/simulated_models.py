@@ -11,27 +11,27 @@ import pandas as pd
 from scipy.special import expit
 
 from fairall.evaluate import Evaluation
-from reproduction.population import COLUMNS, People, covered, truth
+from reproduction.population import COLUMNS, Events, People, Random, covered, truth
 
 __all__ = ["COLUMNS", "ROWS", "SHARED", "People", "Shift", "none", "people", "sine"]
 
 ROWS = 1000
 PER_PERSON = 5  # rows, of several rows of a person
 COVERED, MARKED, EITHER = "covered", "marked", "covered or marked"
-Shift = Callable[[np.random.Generator, np.ndarray], np.ndarray]
+Shift = Callable[[Random, np.ndarray], np.ndarray]
 
 
-def none(_: np.random.Generator, x: np.ndarray) -> np.ndarray:
+def none(_: Random, x: np.ndarray) -> np.ndarray:
     """Nothing is added to the log odds of features x, shape (N, D)."""
     return np.zeros(len(x))
 
 
-def sine(_: np.random.Generator, x: np.ndarray, cycles: int) -> np.ndarray:
+def sine(_: Random, x: np.ndarray, cycles: int) -> np.ndarray:
     """Swings of the log odds along the rows x, shape (N, D)."""
     return np.sin(np.linspace(0.0, 2.0 * np.pi * cycles, len(x)))
 
 
-def branches(random: np.random.Generator, x: np.ndarray) -> np.ndarray:
+def branches(random: Random, x: np.ndarray) -> np.ndarray:
     """Log odds in common to each twenty neighbours of the rows x, shape (N, D)."""
     return np.repeat(random.normal(size=len(x) // 20 + 1), 20)[: len(x)]
 
@@ -49,7 +49,7 @@ SHIFTS |= {f"c = {cycles}": partial(sine, cycles=cycles) for cycles in (2, 4, 12
 
 
 def people(
-    random: np.random.Generator, rows: int, shared: Shift = none, label: Shift | None = None, kind: str = ""
+    random: Random, rows: int, shared: Shift = none, label: Shift | None = None, kind: str = ""
 ) -> People:
     """A log.
 
@@ -79,14 +79,12 @@ def people(
     )
 
 
-def shifted(random: np.random.Generator, rows: int, **world: str) -> People:
+def shifted(random: Random, rows: int, **world: str) -> People:
     """A log of `people`, whose shifts are names of `SHIFTS`."""
     return people(random, rows, **{key: SHIFTS.get(name, name) for key, name in world.items()})  # type: ignore[arg-type]
 
 
-def judged(
-    random: np.random.Generator, order: Sequence[str] = (), model: str = "auto", **world: str
-) -> Mapping[str, bool]:
+def judged(random: Random, order: Sequence[str] = (), model: str = "auto", **world: str) -> Events:
     """What becomes of one log.
 
     Args:
@@ -105,7 +103,7 @@ def judged(
     return events | {MARKED: marked, EITHER: events[COVERED] or marked}
 
 
-def one_of(random: np.random.Generator, worlds: Mapping[str, Mapping[str, Any]]) -> Mapping[str, bool]:
+def one_of(random: Random, worlds: Mapping[str, Mapping[str, Any]]) -> Events:
     """Whether a log of one of some worlds, chosen at random, is marked."""
     name = random.choice([*worlds])
     marked = judged(random, model="logistic", **worlds[name])[MARKED]
@@ -126,7 +124,7 @@ CORNERS: dict[str, dict[str, Any]] = {
 }
 
 
-def townspeople(random: np.random.Generator, rows: int, features: int = 5) -> pd.DataFrame:
+def townspeople(random: Random, rows: int, features: int = 5) -> pd.DataFrame:
     """Independent features of N people."""
     x = random.standard_normal((rows, features))
     town = random.choice(len(TOWNS), size=rows, p=TOWNS)
@@ -134,7 +132,7 @@ def townspeople(random: np.random.Generator, rows: int, features: int = 5) -> pd
     return pd.DataFrame(x).add_prefix("x").assign(town=np.char.mod("town %d", town), sex=sex)
 
 
-def with_corner(random: np.random.Generator, rows: int, kind: str, share: float, bad: bool) -> People:
+def with_corner(random: Random, rows: int, kind: str, share: float, bad: bool) -> People:
     """A log without acceptances in a corner, with a policy of whose acceptances a share is inside."""
     table = townspeople(random, rows)
     x0, x1, x2, x3 = (table[f"x{number}"] for number in range(4))
@@ -154,9 +152,7 @@ def lacks_overlap(found: Evaluation) -> bool:
     return (found.refused_value or "").startswith("no overlap")
 
 
-def cornered(
-    random: np.random.Generator, kind: str, rows: int, share: float = 0.5, bad: bool = False
-) -> Mapping[str, bool]:
+def cornered(random: Random, kind: str, rows: int, share: float = 0.5, bad: bool = False) -> Events:
     """Whether a policy with a share of its acceptances in a corner is refused, or, with bad labels, told."""
     found = with_corner(random, rows, kind, share, bad).judged("auto" if bad else "logistic")
     refused = lacks_overlap(found)
@@ -167,17 +163,13 @@ def cornered(
     return {"refused": refused, "told": refused or bool(found.in_doubt) or holds}
 
 
-def any_corner(
-    random: np.random.Generator, rows: Sequence[int], shares: Sequence[float], small: Sequence[str]
-) -> Mapping[str, bool]:
+def any_corner(random: Random, rows: Sequence[int], shares: Sequence[float], small: Sequence[str]) -> Events:
     """A corner of any kind; `small` ones in logs of 1,000 rows and more."""
     kind, drawn = random.choice([*CORNERS]), random.choice(rows)
     return cornered(random, kind, max(drawn, 1000) if kind in small else drawn, random.choice(shares))
 
 
-def rare(
-    random: np.random.Generator, kinds: Sequence[str], rows: Sequence[int], features: Sequence[int]
-) -> Mapping[str, bool]:
+def rare(random: Random, kinds: Sequence[str], rows: Sequence[int], features: Sequence[int]) -> Events:
     """Whether one of three policies is refused on a log with a chance of acceptance everywhere."""
     kind, drawn, many = random.choice(kinds), random.choice(rows), random.choice(features)
     if kind.endswith("% at random"):  # else there are too few labels for any policy

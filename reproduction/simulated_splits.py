@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 from scipy.stats import t
 
 from fairall.report import LEVEL, paired_p
+from reproduction.population import Events, Random
 
 PEOPLE, SPLITS = 1000, 20
 TRAINING, TEST = 700, 150
 
 
-def people(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def people(random: Random) -> tuple[np.ndarray, np.ndarray]:
     """Two features, shape (N, 2), and labels, shape (N,)."""
     talent = random.normal(size=PEOPLE)
     features = talent[:, None] + random.normal(size=(PEOPLE, 2))
@@ -28,7 +27,7 @@ def earned(feature: np.ndarray, label: np.ndarray, learnt: np.ndarray, test: np.
     return float(((inputs[test] @ weights > 0.5) * (label[test] - 0.5)).mean())
 
 
-def replicate(random: np.random.Generator, labels: int, *, anew: bool = False) -> Mapping[str, bool]:
+def replicate(random: Random, labels: int, *, anew: bool = False) -> Events:
     """Whether the two methods differ on a data set.
 
     Args:

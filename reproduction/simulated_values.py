@@ -9,7 +9,18 @@ import pandas as pd
 from scipy.special import expit
 
 from fairall.evaluate import compare, evaluate
-from reproduction.population import COLUMNS, COST, People, applicants, covered, models, outside, truth
+from reproduction.population import (
+    COLUMNS,
+    COST,
+    Events,
+    People,
+    Random,
+    applicants,
+    covered,
+    models,
+    outside,
+    truth,
+)
 
 LARGE, OTHERS = 80, (0.5, 0.6)  # people of the group beside the small one; shares accepted and good
 ESTIMATED = COLUMNS | models("logistic")
@@ -18,9 +29,7 @@ WATCHED = {"propensity": "p", "time": "row"}
 TRUTHS = ["utility", "gap of acceptance rates", "gap of true-positive rates"]
 
 
-def few(
-    random: np.random.Generator, persons: int, accepts: float, good: float, rows: int = 1
-) -> dict[str, bool]:
+def few(random: Random, persons: int, accepts: float, good: float, rows: int = 1) -> Events:
     """Which 95 % intervals of few people contain the truth.
 
     Args:
@@ -59,9 +68,7 @@ def swapped(first: str, second: str) -> dict[str, float]:
     return {"good": swapped_in @ people["chance"] / swapped_in.sum(), "margin": gained / swapped_in.sum()}
 
 
-def swaps(
-    random: np.random.Generator, first: str, second: str, propensities: str, rows: int
-) -> dict[str, bool]:
+def swaps(random: Random, first: str, second: str, propensities: str, rows: int) -> Events:
     """Which intervals of those whom only the second policy accepts contain the truth; "p": the decisions."""
     people = applicants(random, rows)
     shown = people[["score", "sex", *(["p"] if propensities == "recorded" else [])]]
@@ -72,7 +79,7 @@ def swaps(
     return covered({name: (found.loc["second", name], true) for name, true in swapped(first, second).items()})
 
 
-def several(random: np.random.Generator, rows: int, who: str) -> People:
+def several(random: Random, rows: int, who: str) -> People:
     """A log of two policies after each other, or of officers who see more, by the column of who decides."""
     people, hidden = applicants(random, rows), random.normal(size=rows)
     score, chance = people["score"], people["chance"]
@@ -87,7 +94,7 @@ def several(random: np.random.Generator, rows: int, who: str) -> People:
     return People.decided(random, table, people["strict"], expit(decision), chance)
 
 
-def loggers(random: np.random.Generator, rows: int, who: str, model: str) -> dict[str, bool]:
+def loggers(random: Random, rows: int, who: str, model: str) -> Events:
     """Which intervals contain the value in a log of some rows."""
     found = several(random, rows, who).judged(model, **{who: who})
     limits = found.table("sensitivity").query("measure == 'utility'").set_index("view").T
@@ -105,7 +112,7 @@ def ends() -> np.ndarray:
     return people[["strict", "p"]].to_numpy().T @ parts / len(people)
 
 
-def learner(random: np.random.Generator, rows: int) -> tuple[pd.DataFrame, np.ndarray]:
+def learner(random: Random, rows: int) -> tuple[pd.DataFrame, np.ndarray]:
     """A log whose leniency, from 0 to 1, follows the labels of accepted people; and its mean until each row.
 
     Acceptance probabilities are a mixture of those of `ends`, so that all that is true of them is one too.
@@ -124,7 +131,7 @@ def learner(random: np.random.Generator, rows: int) -> tuple[pd.DataFrame, np.nd
     return log, lenient.cumsum() / np.arange(1, rows + 1)
 
 
-def watched(random: np.random.Generator) -> dict[str, bool]:
+def watched(random: Random) -> Events:
     """Which intervals contain the truth at all moments of a learner's log."""
     table, lenient = learner(random, 2000)
     found = compare(None, "fixed", table, **ESTIMATED, **WATCHED).table("monitor").dropna(subset="rows")
@@ -136,7 +143,7 @@ def watched(random: np.random.Generator) -> dict[str, bool]:
     return events
 
 
-def alarms(random: np.random.Generator, first: float, second: float, largest: float) -> dict[str, bool]:
+def alarms(random: Random, first: float, second: float, largest: float) -> Events:
     """Whether there is an alarm, and all intervals contain the gap, with two acceptance rates and ε."""
     group = random.choice(2, 2000, p=[0.4, 0.6])
     accepted = random.random(2000) < np.where(group, second, first)

@@ -13,7 +13,7 @@ from functools import partial
 from importlib import import_module
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,9 +26,10 @@ from reproduction.fingerprint import SIMULATED, fingerprint
 from reproduction.items import table_of
 from reproduction.pages import publish, refuse
 from reproduction.plan import nearest
+from reproduction.population import Events, Random
 
 BATCH = 5  # replicates that are saved together
-COLUMNS = ("replicate", "event", "happened")
+COLUMNS = ("case", "replicate", "event", "happened")  # the case by its place
 COMPARE = {"≤": operator.le, "≥": operator.ge}
 
 
@@ -44,7 +45,7 @@ class Case(NamedTuple):
     """
 
     name: str
-    replicate: Callable[[np.random.Generator], Mapping[str, bool]]
+    replicate: Callable[[Random], Events]
     replicates: int
     claims: Mapping[str, str]
 
@@ -89,13 +90,14 @@ def simulations(
     for name in asked:
         if name not in SIMULATED:
             raise FairAllError(f"{name}: no such simulation{nearest(name, SIMULATED)}")
-    end, names = time.monotonic() + 3600 * hours, asked or [*SIMULATED]
+    names = asked or [*SIMULATED]
+    end = time.monotonic() + 3600 * hours
     for done, name in enumerate(names):
         of = f"simulations_{name}"
-        made = Path(config.outputs_dir) / "simulations" / f"{name}_{fingerprint(of)}"
+        made = Path(config.outputs_dir) / "simulations" / f"{name}_{fingerprint(of)}.csv"
         left = max(end - time.monotonic(), 0.0) / 3600
         make(name, made, jobs or 1, left / (len(names) - done))
-        if any(made.iterdir()):
+        if made.exists():
             publish(
                 of,
                 f"FairAll: {SIMULATED[name]['title']}",
@@ -113,56 +115,39 @@ def of_evaluations() -> list[str]:
     return [name for name, own in SIMULATED.items() if "fairall/evaluate/" in str(own["tested"])]
 
 
-def make(name: str, folder: Path, jobs: int, hours: float = np.inf) -> None:
-    """Append the replicates that are missing to a file for each case; all cases progress alike."""
-    folder.mkdir(parents=True, exist_ok=True)
-    batches = []
-    for place, case in enumerate(cases(name)):
-        done = set(found(folder, place)["replicate"])
-        left = [number for number in range(case.replicates) if number not in done]
-        for start in range(0, len(left), BATCH):
-            numbers = left[start : start + BATCH]
-            batches.append((numbers[0] / case.replicates, (name, place, numbers)))
-    batches.sort(key=operator.itemgetter(0))
-    for (_, place, _), lines in computed(batch, [one for _, one in batches], jobs, hours):
-        with (folder / f"{place:02d}.csv").open("a") as opened:
+def make(name: str, file: Path, jobs: int, hours: float = np.inf) -> None:
+    """Append the replicates of a study that are missing to a file; all cases progress alike."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    done = {*zip(*(found(file)[key] for key in COLUMNS[:2]), strict=True)}
+    left = sorted(
+        (number / case.replicates, place, number)
+        for place, case in enumerate(cases(name))
+        for number in range(case.replicates)
+        if (place, number) not in done
+    )
+    batches = [(name, left[start : start + BATCH]) for start in range(0, len(left), BATCH)]
+    for _, lines in computed(batch, batches, jobs, hours):
+        with file.open("a") as opened:
             opened.write(lines)
 
 
-def found(folder: Path, place: int) -> pd.DataFrame:
-    """What happened in the replicates of a case, with `COLUMNS`."""
-    file = folder / f"{place:02d}.csv"
+def found(file: Path) -> pd.DataFrame:
+    """What happened in the replicates of a study, with `COLUMNS`."""
     rows = pd.read_csv(file, names=COLUMNS) if file.exists() else pd.DataFrame(columns=COLUMNS)
-    return rows.sort_values("replicate", kind="stable", ignore_index=True)  # batches end in any order
+    return rows.sort_values(
+        ["case", "replicate"], kind="stable", ignore_index=True
+    )  # batches end in any order
 
 
-def batch(name: str, place: int, numbers: Sequence[int]) -> str:
-    """Some replicates as lines of CSV, each from a seed of its own."""
-    case = [*cases(name)][place]
-    lines = []
-    for number in numbers:
-        random = np.random.default_rng([number, zlib.crc32(f"{name}/{case.name}".encode())])
+def batch(name: str, numbered: Sequence[tuple[float, int, int]]) -> str:
+    """Some replicates, by place of their case and number, as lines of CSV, each from a seed of its own."""
+    own, lines = [*cases(name)], []
+    for _, place, number in numbered:
+        key = zlib.crc32(f"{name}/{own[place].name}".encode())
         # A replicate without an event is not made again.
-        events = case.replicate(random) or {"": False}
-        lines += [(number, event, int(happened)) for event, happened in events.items()]
+        events = own[place].replicate(np.random.default_rng([number, key])) or {"": False}
+        lines += [(place, number, event, int(happened)) for event, happened in events.items()]
     return pd.DataFrame(lines).to_csv(index=False, header=False)
-
-
-def summary(case: Case, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """For each event how often it happened, with Wilson's 95 % interval, and whether the claim holds."""
-    for event, happened in rows.dropna().groupby("event", sort=False)["happened"]:
-        times, of = int(happened.sum()), len(happened)
-        ends, claim = binomtest(times, of).proportion_ci(method="wilson"), case.claims.get(event, "")
-        yield {
-            "case": case.name,
-            "event": event,
-            "times": times,
-            "of": of,
-            "low": ends.low,
-            "high": ends.high,
-            "claim": claim,
-            "holds": holds(claim, times, of),
-        }
 
 
 def holds(claim: str, times: int, of: int) -> bool:
@@ -171,27 +156,27 @@ def holds(claim: str, times: int, of: int) -> bool:
     return bool(COMPARE[sign](times, float(limit) / 100 * of))
 
 
-def table(name: str, folder: Path) -> PageTable:
-    """A row for each case and event."""
-    records = [row for place, case in enumerate(cases(name)) for row in summary(case, found(folder, place))]
-    rows = [
-        Row(
-            row["case"],
-            row["event"],
-            [
-                f"{row['times']} of {row['of']}",
-                f"{100 * row['times'] / row['of']:.1f} [{100 * row['low']:.1f}, {100 * row['high']:.1f}]",
-                row["claim"],
-            ],
-        )
-        for row in records
-    ]
+def table(name: str, file: Path) -> PageTable:
+    """For each case and event how often it happened, with Wilson's 95 % interval, and what is claimed."""
+    own, rows, records = [*cases(name)], [], []
+    for (place, event), happened in found(file).dropna().groupby(["case", "event"], sort=False)["happened"]:
+        times, of, case = int(happened.sum()), len(happened), own[place]
+        ends, claim = binomtest(times, of).proportion_ci(method="wilson"), case.claims.get(event, "")
+        share = f"{100 * times / of:.1f} [{100 * ends.low:.1f}, {100 * ends.high:.1f}]"
+        rows.append(Row(case.name, event, [f"{times} of {of}", share, claim]))
+        known = {
+            "case": case.name,
+            "event": event,
+            "times": times,
+            "of": of,
+            "low": ends.low,
+            "high": ends.high,
+        }
+        records.append(known | {"claim": claim, "holds": holds(claim, times, of)})
     return table_of(
         ["replicates", "% [95 % interval]", "claim"],
         rows,
         records,
         key=f"simulations_{name}",
-        title=SIMULATED[name]["title"],
-        note=SIMULATED[name]["note"],
-        section="",
+        **{text: SIMULATED[name][text] for text in ("title", "note")},
     )

@@ -10,10 +10,9 @@ from fairall import FairAllError
 from reproduction import simulations
 from reproduction.fingerprint import SIMULATED
 from reproduction.pages import BLOCK
-from reproduction.simulations import Case, cases, found, holds, make, summary
+from reproduction.simulations import Case, cases, found, holds, make, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "simulations.md"
-Coin = tuple[Case, list[float]]
 
 
 @pytest.mark.parametrize("name", SIMULATED)
@@ -36,39 +35,37 @@ def test_claims_hold_in_the_committed_tables(name: str) -> None:
 
 
 @pytest.fixture
-def coin(monkeypatch: pytest.MonkeyPatch) -> Coin:
-    """A case of a study, a coin, with the numbers that it has drawn."""
+def coin(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The numbers that a study of a coin has drawn."""
     drawn: list[float] = []
 
     def toss(random: np.random.Generator) -> dict[str, bool]:
         drawn.append(random.random())
         return {"heads": drawn[-1] < 0.5} if drawn[-1] < 0.9 else {}
 
-    case = Case("fair", toss, 12, {"heads": "≤ 90 %"})
-    monkeypatch.setattr(simulations, "cases", lambda _: [case])
-    return case, drawn
+    monkeypatch.setitem(SIMULATED, "coin", {"title": "Coin", "note": ""})
+    monkeypatch.setattr(simulations, "cases", lambda _: [Case("fair", toss, 12, {"heads": "≤ 90 %"})])
+    return drawn
 
 
-def test_a_study_goes_on_where_it_was_interrupted(coin: Coin, tmp_path: Path) -> None:
-    case, drawn = coin
-    make("coin", tmp_path, 1)
-    whole, first = found(tmp_path, 0), [*drawn]
+def test_a_study_goes_on_where_it_was_interrupted(coin: list[float], tmp_path: Path) -> None:
+    file = tmp_path / "coin.csv"
+    make("coin", file, 1)
+    whole, first = found(file), [*coin]
     assert len(first) == len({*first}) == 12
-    file = tmp_path / "00.csv"
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:5]))
-    make("coin", tmp_path, 1)
-    assert drawn == first + first[5:]
-    assert found(tmp_path, 0).equals(whole)
-    (row,) = summary(case, whole)
+    make("coin", file, 1)
+    assert coin == first + first[5:]
+    assert found(file).equals(whole)
+    (row,) = table("coin", file).records.to_dict("records")
     counted = [number for number in first if number < 0.9]
     assert (row["times"], row["of"]) == (sum(number < 0.5 for number in counted), len(counted))
     assert row["holds"]
 
 
-def test_no_replicate_is_begun_after_the_time(coin: Coin, tmp_path: Path) -> None:
-    make("coin", tmp_path, 1, 0.0)
-    assert coin[1] == []
-    assert not [*tmp_path.iterdir()]
+def test_no_replicate_is_begun_after_the_time(coin: list[float], tmp_path: Path) -> None:
+    make("coin", tmp_path / "coin.csv", 1, 0.0)
+    assert coin == [*tmp_path.iterdir()] == []
 
 
 def test_an_unknown_study_is_one_line() -> None:
