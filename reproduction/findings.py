@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -32,14 +31,11 @@ from fairall.metrics import Spread
 from reproduction.claims import REAL as REAL_CLAIMS
 from reproduction.claims import REPRODUCED, SYNTHETIC
 from reproduction.items import grid_of, label_grid
-from reproduction.pages import BESIDE, BLOCK, publish, refuse
+from reproduction.pages import DOCS, publish, read_table, refuse
 from reproduction.plan import ABLATION, grid
 from reproduction.questions_groups import ALIKE
 from reproduction.questions_truth import COLOURS
 
-DOCS = Path(__file__).parents[1] / "docs"
-CELLS = re.compile(r"(?<!\\)\|")  # what parts the cells of a row in Markdown
-ESCAPED = re.compile(r"\\(.)|\*\*")
 NUMBER = r"(−?\d+(?:\.\d+)?)"
 # What cells of tables of results hold.
 MEAN = re.compile(NUMBER)
@@ -69,34 +65,6 @@ SELECTIONS = ("selected by the score itself", "selected by another score")
 SCORES = ("AUC", "KS", "label − score")
 
 
-@cache
-def table(key: str) -> pd.DataFrame:
-    """A table of results of docs/, from its file or its block on a page.
-
-    Args:
-        key: of the table.
-
-    Returns:
-        Cells as they are shown, by group and name.
-
-    Raises:
-        FairAllError: where there is no such table.
-    """
-    path = DOCS / f"{BESIDE}{key}.csv"
-    index = ["group", "name"]
-    if path.exists():
-        return pd.read_csv(path, dtype=str, keep_default_na=False).set_index(index)
-    for page in sorted(DOCS.rglob("*.md")):
-        for name, content in BLOCK.findall(page.read_text()):
-            lines = [line for line in content.splitlines() if line.startswith("|")]
-            if name == key and lines:
-                head, _, *rows = (
-                    [ESCAPED.sub(r"\1", cell).strip() for cell in CELLS.split(line)[1:-1]] for line in lines
-                )
-                return pd.DataFrame(rows, columns=[*index, *head[2:]]).set_index(index)
-    raise FairAllError(f"{DOCS}: no table of results {key}")
-
-
 def cell(key: str, group: str, name: str, column: str) -> str:
     """Text of a cell of a table of results.
 
@@ -104,7 +72,7 @@ def cell(key: str, group: str, name: str, column: str) -> str:
         FairAllError: where there is no such table or cell.
     """
     try:
-        return str(table(key).loc[(group, name), column])
+        return str(read_table(key).loc[(group, name), column])
     except KeyError as error:
         raise FairAllError(f"{DOCS}: the table {key} has no cell {error}") from error
 
@@ -171,7 +139,7 @@ def text() -> str:
 
 def inside() -> str:
     """How many printed means are inside our predictive intervals with the switches of the authors' code."""
-    tables = [table(f"printed_mean_{policy}_published_code") for policy in ("harsh", "lenient")]
+    tables = [read_table(f"printed_mean_{policy}_published_code") for policy in ("harsh", "lenient")]
     inside, outside = (
         sum(word in value for cells in tables for value in cells.to_numpy().ravel())
         for word in ("inside", "outside")
@@ -192,7 +160,7 @@ def reproduced(policy: str, splits: bool = True, kinds: Sequence[bool] = (False,
     cells = [
         value
         for key in keys
-        for (_, name), row in table(f"{key}_{policy}").iterrows()
+        for (_, name), row in read_table(f"{key}_{policy}").iterrows()
         for value in row
         if name in names
     ]
@@ -201,7 +169,7 @@ def reproduced(policy: str, splits: bool = True, kinds: Sequence[bool] = (False,
 
 def effects(effect: str, column: str) -> dict[str, float]:
     """Mean differences ×100 of an effect of the ablation by data set."""
-    cells = table("ablation").loc[effect][column].drop(EVERY)
+    cells = read_table("ablation").loc[effect][column].drop(EVERY)
     return {name: numbers(INTERVAL, shown)[0] for name, shown in cells.items()}
 
 
@@ -228,8 +196,8 @@ def over_data_sets(differences: Mapping[str, float], without: str = "") -> str:
 
 def below() -> str:
     """Of how many methods on German Credit the test utility is less than that of accepting everybody."""
-    means = table("leaderboard_credit").loc[GROUP, TEST].map(lambda shown: numbers(MEAN, shown)[0])
-    methods = table("leaderboard_credit").loc[GROUP, "CPU seconds"] != ""
+    means = read_table("leaderboard_credit").loc[GROUP, TEST].map(lambda shown: numbers(MEAN, shown)[0])
+    methods = read_table("leaderboard_credit").loc[GROUP, "CPU seconds"] != ""
     return f"{(means[methods] < means['accept everybody']).sum()} of {methods.sum()}"
 
 
@@ -239,7 +207,7 @@ def rarely() -> str:
     A kind is a measure of a score for a way of selection, in logs of 10,000 rows. Of those that are counted
     the coverage is less with 10,000 rows than with 1,000.
     """
-    cells = table("scores").filter(like="accepted alone", axis=0)[["1,000 rows", "10,000 rows"]]
+    cells = read_table("scores").filter(like="accepted alone", axis=0)[["1,000 rows", "10,000 rows"]]
     few, many = (
         cells.loc[cells["10,000 rows"] != "", column].map(lambda shown: numbers(COVERAGE, shown)[0])
         for column in cells
@@ -254,7 +222,7 @@ def draw_splits() -> Figure:
     figure, (panels,) = grid_of(1, len(REAL), 2.1, width=WIDTH, sharey=True)
     for axes, group in zip(panels, REAL, strict=True):
         for shift, (label, (key, colour)) in zip((-0.15, 0.15), keys.items(), strict=True):
-            cells = table(key).loc[group, "mean utility ↑"].iloc[: len(METHODS)]
+            cells = read_table(key).loc[group, "mean utility ↑"].iloc[: len(METHODS)]
             spreads = [numbers(SPREAD, text) for text in cells]
             lines(axes, [(mean, mean - std, mean + std) for mean, std in spreads], shift, colour, label)
         rows(axes, cells.index)
@@ -267,7 +235,7 @@ def draw_printed() -> Figure:
     """Printed effective utilities beside the predictive intervals of ours; a panel per initial policy."""
     figure, (panels,) = grid_of(1, 2, 2.9, width=WIDTH, sharey=True)
     for axes, policy in zip(panels, ("harsh", "lenient"), strict=True):
-        cells = table(f"printed_mean_{policy}_published_code")[UTILITY]
+        cells = read_table(f"printed_mean_{policy}_published_code")[UTILITY]
         for k, text in enumerate(cells):
             printed, low, high = numbers(PRINTED, text)
             axes.barh(k, high - low, 0.5, low, color=GREY, alpha=0.45, label="our interval")
@@ -293,7 +261,7 @@ def draw_parts() -> Figure:
     )
     figure, (axes_of,) = grid_of(1, 3, 2.2, width=WIDTH, sharey=True)
     for axes, (key, group, column, label) in zip(axes_of, panels, strict=True):
-        cells = table(key)[column]
+        cells = read_table(key)[column]
         for k, part in enumerate(PARTS):
             if (part, group) in cells.index:
                 lines(axes, [numbers(INTERVAL, cells[part, group])], k, BLUE, "")
@@ -305,7 +273,7 @@ def draw_parts() -> Figure:
 
 def draw_credit() -> Figure:
     """Utility of all methods on German Credit beyond that of accepting everybody."""
-    cells = table("leaderboard_credit").loc[GROUP]
+    cells = read_table("leaderboard_credit").loc[GROUP]
     methods = cells[cells["CPU seconds"] != ""].sort_values("rank by utility", key=_first, kind="stable")
     figure, (panels,) = grid_of(1, 2, 4.2, width=WIDTH, sharey=True)
     for axes, column in zip(panels, (UTILITY, TEST), strict=True):
@@ -322,7 +290,7 @@ def draw_credit() -> Figure:
 
 def draw_audits() -> Figure:
     """Coverage of intervals of scores by the number of rows: of the accepted alone, and doubly robust."""
-    told = table("scores")
+    told = read_table("scores")
     sizes = {int(name.split()[0].replace(",", "")): name for name in told.columns if name.endswith("rows")}
     figure, panels = grid_of(len(SELECTIONS), len(SCORES), 2.9, width=WIDTH, sharex=True, sharey=True)
     for (line, selection), (column, score) in itertools.product(enumerate(SELECTIONS), enumerate(SCORES)):
@@ -347,7 +315,7 @@ def draw_questions() -> Figure:
     """The four questions: tools by world, hidden reasons, more than two groups, and amounts."""
     figure, ((truth, hidden), (groups, amounts)) = grid_of(2, 2, 4.6, width=WIDTH)
     for world, mark in (("truth gap 0, label bias 1", "o"), ("truth gap 0.4, label bias 1", "s")):
-        cells = table("questions_truth").loc[world]
+        cells = read_table("questions_truth").loc[world]
         for tool, colour in COLOURS.items():
             x, y = (numbers(INTERVAL, cells.loc[tool, one])[0] for one in ("CFU ↓", "ground-truth utility ↑"))
             truth.plot(x, y, mark, ms=5, color=colour, label=tool if mark == "o" else "")
@@ -357,18 +325,18 @@ def draw_questions() -> Figure:
         (-0.15, ORANGE, "utility after the warm-up ↑"),
         (0.15, BLUE, "utility later ↑"),
     ):
-        cells = table("questions_hidden").loc["COMPAS, Γ = 3, exploration: none", column]
+        cells = read_table("questions_hidden").loc["COMPAS, Γ = 3, exploration: none", column]
         intervals(hidden, cells, cells.index, shift, colour)
     hidden.set_title("hidden reasons, Γ = 3, COMPAS\n(orange: first policy, blue: later)")
     hidden.set_xlabel("change of utility ×100")
-    cells = table("questions_groups_differences")["utility ↑"]
+    cells = read_table("questions_groups_differences")["utility ↑"]
     sets = [group for group, name in cells.index if name == f"FairAll (I+II){ALIKE}"]
     for shift, colour, words in ((-0.15, GREY, ""), (0.15, BLUE, ALIKE)):
         own = [cells[group, f"FairAll (I+II){words}"] for group in sets]
         intervals(groups, own, sets, shift, colour)
     groups.set_title("FairAll with four and eight groups\n(grey: as published, blue: cut, memory of all)")
     groups.set_xlabel("utility ×100 less that of equal rates by thresholds")
-    cells = table("questions_amounts_paired")["money per 100 test people ↑"]
+    cells = read_table("questions_amounts_paired")["money per 100 test people ↑"]
     intervals(amounts, cells, [f"{group.split(',')[0]}, {name}" for group, name in cells.index])
     amounts.set(title="amounts in place of one cost", xlabel="more money per 100 people")
     truth.legend(handles_of([truth]).values(), handles_of([truth]).keys(), fontsize=6)

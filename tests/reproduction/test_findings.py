@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from pathlib import Path
 
@@ -13,17 +12,15 @@ from scipy.stats import t as student
 
 from fairall import FairAllError
 from reproduction import findings
-from reproduction.findings import DOCS, FIGURES, INTERVAL, cell, numbers, table, text
-from reproduction.pages import BLOCK
+from reproduction.findings import FIGURES, INTERVAL, cell, numbers, text
+from reproduction.pages import BLOCK, DOCS, read_table
 
-TABLES = DOCS / "tables"
 EMPTY = r"<!-- begin: \1 -->\n<!-- end: \1 -->"
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
     """A file of results as it lies there."""
-    with (TABLES / f"{name}.csv").open(newline="") as stream:
-        return list(csv.DictReader(stream))
+    return read_table(name).reset_index().to_dict("records")  # type: ignore[return-value]
 
 
 def lines_of(page: str, key: str) -> list[list[str]]:
@@ -323,10 +320,9 @@ def test_a_cell_of_another_kind_is_one_line() -> None:
 
 def test_a_changed_result_changes_page_and_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = text()
-    read = findings.table.__wrapped__
-    changed = read("ablation").copy()
+    changed = read_table("ablation").copy()
     changed.loc[("cut − drawn", "all data sets"), "effective utility ↑"] = "7.7 [7.6, 7.8]"
-    monkeypatch.setattr(findings, "table", lambda key: changed if key == "ablation" else table(key))
+    monkeypatch.setattr(findings, "read_table", lambda key: changed if key == "ablation" else read_table(key))
     assert "7.7 \\[7.6, 7.8\\]" in text()
     assert "7.7 \\[7.6, 7.8\\]" not in before
     assert intervals(findings.draw_parts(), 0)[0] == pytest.approx((7.7, 7.6, 7.8))
