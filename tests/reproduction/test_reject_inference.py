@@ -1,6 +1,5 @@
 """The study of reject inference: rejectkit's splits and masks, and differences from accepted only."""
 
-import csv
 import re
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from fairall import FairAllError
 from reproduction import reject_inference as study
+from reproduction.pages import read_table
 
 DOCS = Path(__file__).parents[2] / "docs"
 SMALL = {
@@ -204,8 +204,7 @@ def test_what_the_page_says_is_in_its_tables() -> None:
                 ]
                 assert abs(float(both[0]) - float(both[1])) < 0.11
 
-    with (DOCS / "tables" / "reject_inference_data.csv").open(newline="") as stream:
-        by_data = {(row["group"], row["name"]): row for row in csv.DictReader(stream)}
+    by_data = read_table("reject_inference_data").T.to_dict()
 
     def of(selection: str, method: str, dataset: str) -> str:
         return by_data[selection, f"{method} (FairAll)"][f"AUC, {dataset}"].split(" ")[0]
