@@ -46,6 +46,7 @@ ORACLE, NAIVE = "Every label", "Accepted only"
 SELECTIONS = {"mar": "by features", "mnar": "by features and the label", "cutoff": "by a score"}
 PARITY = "fairness=demographic_parity"
 KEYS = ["selection", "code", "method"]
+MEASURES = ("auc", "ks", "utility", "parity_utility")
 MEASURED = {"auc": "AUC", "utility": "utility"}  # shown by data set and drawn
 CLEAR = 5e-3  # gap of AUC between oracle and accepted only from which on rejectkit gives a recovery
 UNITS = (
@@ -309,7 +310,7 @@ def gains_table(found: pd.DataFrame, columns: Mapping[str, Any], **shown: Any) -
             function from a key to what is shown.
         shown: key, title and note.
     """
-    gains = {measure: differences(found, measure) for measure in ("auc", "ks", "utility", "parity_utility")}
+    gains = {measure: differences(found, measure) for measure in MEASURES}
     rows, records = [], []
     for key in found[KEYS].drop_duplicates().itertuples(index=False, name=None):
         cells, named = [], dict(zip(KEYS, key, strict=True))
