@@ -49,10 +49,6 @@ KEYS = ["selection", "code", "method"]
 MEASURES = ("auc", "ks", "utility", "parity_utility")
 MEASURED = {"auc": "AUC", "utility": "utility"}  # shown by data set and drawn
 CLEAR = 5e-3  # gap of AUC between oracle and accepted only from which on rejectkit gives a recovery
-UNITS = (
-    "×100. Means over the data sets, and 95 % intervals over the random states of the difference from "
-    "accepted only of the same code, people, split and mask (Student's t)."
-)
 Key = tuple[str, str, str]
 
 
@@ -259,69 +255,42 @@ def spread_of(gain: pd.DataFrame, key: Key, dataset: str | None = None) -> Sprea
 
 def items_of(found: pd.DataFrame, lacking: Sequence[tuple[str, str]]) -> list[Item]:
     """The figure, the table of means over data sets, and the one of each data set."""
-    recovery, levels = recovered(found), found.groupby(KEYS).mean(numeric_only=True)
+    figure, means, by_data = axes()["items"]
+    columns = {
+        f"{name}, {dataset_label(dataset)}": {"dataset": dataset, "measure": measure}
+        for measure, name in MEASURED.items()
+        for dataset in dict.fromkeys(found["dataset"])
+    }
     items = [
-        PageFigure(
-            key="reject_inference_gains",
-            title="What reject inference changes",
-            note="AUC and utility on test people less those of a regression of the accepted only, ×100: "
-            "means over the data sets with 95 % intervals over random states. Every label: what there is to "
-            "gain.",
-            wide=True,
-            draw=lambda: draw_gains(found),
-        ),
-        gains_table(
-            found,
-            {
-                "AUC ↑": {"measure": "auc"},
-                "recovery of AUC, %": lambda key: number(recovery.get(key), digits=0),
-                "KS ↑": {"measure": "ks"},
-                "utility ↑": {"measure": "utility"},
-                "with equal rates: utility ↑": {"measure": "parity_utility"},
-                "DPU ↓": lambda key: number(levels["dpu"][key]),
-                "with equal rates: DPU ↓": lambda key: number(levels["parity_dpu"][key]),
-            },
-            key="reject_inference",
-            title="Methods of reject inference",
-            note=f"{UNITS} Recovery: 0 as accepted only, 100 as with every label, where the gap is above "
-            "0.5.",
-        ),
-        gains_table(
-            found,
-            {
-                f"{name}, {dataset_label(dataset)}": {"dataset": dataset, "measure": measure}
-                for measure, name in MEASURED.items()
-                for dataset in dict.fromkeys(found["dataset"])
-            },
-            key="reject_inference_data",
-            title="Methods of reject inference by data set",
-            note=UNITS,
-        ),
+        PageFigure(**figure, wide=True, draw=lambda: draw_gains(found)),
+        gains_table(found, **means),
+        gains_table(found, columns, **by_data),
     ]
     return [replace(item, lacking=lacking) for item in items]
 
 
-def gains_table(found: pd.DataFrame, columns: Mapping[str, Any], **shown: Any) -> PageTable:
+def gains_table(found: pd.DataFrame, columns: Mapping[str, Mapping[str, Any]], **shown: Any) -> PageTable:
     """A row per selection, code and method.
 
     Args:
         found: measures.
-        columns: heading → the measure, and data set if it is of one, of which differences are shown; or a
-            function from a key to what is shown.
+        columns: heading → `measure`, of which differences are shown, of one `dataset` or of the mean over
+            all; or the `level` of a measure, or the `recovery`, with its `digits`.
         shown: key, title and note.
     """
     gains = {measure: differences(found, measure) for measure in MEASURES}
+    levels = found.groupby(KEYS).mean(numeric_only=True).assign(recovery=recovered(found))
     rows, records = [], []
     for key in found[KEYS].drop_duplicates().itertuples(index=False, name=None):
         cells, named = [], dict(zip(KEYS, key, strict=True))
         for of in columns.values():
-            if callable(of):
-                cells.append(of(key))
+            if "level" in of:
+                cells.append(number(levels[of["level"]][key], digits=of.get("digits", 1)))
                 continue
             spread = spread_of(gains[of["measure"]], key, of.get("dataset"))
             cells.append(mean_interval(spread))
             if spread is not None:
-                records.append(named | of | difference_of(spread, "mean"))
+                records.append(named | dict(of) | difference_of(spread, "mean"))
         rows.append(Row(SELECTIONS[key[0]], f"{key[2]} ({key[1]})", cells))
     return table_of([*columns], rows, records, **shown)
 

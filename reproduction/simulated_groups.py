@@ -60,65 +60,51 @@ def decided(random: Random, sizes: Sequence[int], **rates: Any) -> Events:
     }
 
 
-def decisions(random: Random, rate: np.ndarray, rows: int) -> np.ndarray:
-    """Decisions on P people by their rate (P,), shape (P · rows,)."""
-    rate = rate[:, None]
-    first, others = random.random(rate.shape) < rate, random.random((len(rate), rows)) < rate
-    return np.where(random.random(others.shape) < ALIKE, first, others).ravel().astype(float)
-
-
-def probabilities(random: Random, rate: np.ndarray, rows: int) -> np.ndarray:
-    """Acceptance probabilities of P people by their rate (P,), shape (P · rows,)."""
-    shape = 3.0 * rate[:, None], 3.0 * (1.0 - rate[:, None])
-    return (ALIKE * random.beta(*shape) + (1.0 - ALIKE) * random.beta(*shape, (len(rate), rows))).ravel()
-
-
-def by_person(
-    random: Random,
-    small: int,
-    kind: str,
-    rows: int = 1,
-    rates: Sequence[float] = (),
-    spreads: Sequence[float] = (),
-) -> Events:
-    """Whether groups are said to differ in a log of 200 people.
+def by_person(random: Random, sizes: Sequence[int], kind: str, rows: int = 1, **rates: Any) -> Events:
+    """Whether two groups of people with some rows each are said to differ.
 
     Args:
         random: of the log.
-        small: people in the small group.
-        kind: "decisions" or "probabilities".
+        sizes: of the groups.
+        kind: "decisions", mostly alike for each person, "probabilities", or "spreads": `rates` are then of
+            beta distributions (rate, rate).
         rows: of each person.
-        rates: of the groups; none: one of both that is drawn.
-        spreads: of beta distributions of probabilities, in place of rates.
+        rates: of the groups, equal ones that are drawn by default.
     """
-    sizes = (small, 200 - small)
-    rate = rates_of(random, sizes, rates)
-    policy = (decisions if kind == "decisions" else probabilities)(random, rate, rows)
-    if spreads:
-        policy = random.beta(*[np.repeat(spreads, sizes)] * 2)
+    rate = rates_of(random, sizes, **rates)
+    policy = random.beta(rate, rate) if kind == "spreads" else own_of(random, kind, rate, rows)
     return {"p < .05": adverse_impact(random, sizes, rows=rows, policy=policy)["p"].min() < LEVEL}
 
 
+def own_of(random: Random, kind: str, rate: np.ndarray, rows: int) -> np.ndarray:
+    """Decisions or probabilities of P people of some rates, mostly alike, shape (P · rows,)."""
+    rate, shape = rate[:, None], (len(rate), rows)
+    if kind == "decisions":
+        first, others = random.random(rate.shape) < rate, random.random(shape) < rate
+        return np.where(random.random(shape) < ALIKE, first, others).ravel().astype(float)
+    law = 3.0 * rate, 3.0 * (1.0 - rate)
+    return (ALIKE * random.beta(*law) + (1.0 - ALIKE) * random.beta(*law, shape)).ravel()
+
+
 def standardised(
-    random: Random, small: int, kind: str, of: Sequence[Sequence[float]], rows: int = 1
+    random: Random, sizes: Sequence[int], law: str, of: Sequence[Sequence[float]], rows: int = 1
 ) -> Events:
-    """Whether a small group has an interval beside one of 200 people, and whether it covers.
+    """Whether a small group has an interval beside a large one, and whether it covers.
 
     Args:
         random: of the log.
-        small: number of people in the small group.
-        kind: of the distribution of acceptance ("bernoulli") or score ("beta").
-        of: parameters of the distribution, each of the small group and of the large one.
+        sizes: of the groups.
+        law: of acceptance ("bernoulli") or of a score ("beta").
+        of: parameters of the law, each of the small group and of the large one.
         rows: of each person, of acceptance.
     """
-    sizes = (small, 200)
-    law = getattr(stats, kind)(*np.array(of))
-    if kind == "bernoulli":
-        log = {"policy": decisions(random, rates_of(random, sizes, of[0]), rows), "rows": rows}
+    parameters, known = np.repeat(of, sizes, axis=1), getattr(stats, law)(*np.array(of))
+    if law == "beta":
+        log: dict[str, Any] = {"score": random.beta(*parameters)}
     else:
-        log = {"score": random.beta(*np.repeat(of, sizes, axis=1))}
+        log = {"policy": own_of(random, "decisions", *parameters, rows), "rows": rows}
     found = adverse_impact(random, sizes, reference="1", **log).loc["smd"]
-    truth = np.subtract(*law.mean()) / np.sqrt(np.average(law.var(), weights=sizes))
+    truth = np.subtract(*known.mean()) / np.sqrt(np.average(known.var(), weights=sizes))
     events = covered({"covered": (found, truth)})
     return {"has an interval": bool(events)} | events
 

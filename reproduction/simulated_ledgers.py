@@ -90,15 +90,15 @@ def comparisons(
     rank = (np.arange(100_000) + 0.5) / 100_000
     change = acceptance(rank, challenger) - acceptance(rank, duty)
     truth = float((change * own.gain(rank)).mean())
-    events = {"promoted": False, "interval without the truth": False}
+    missed = False
     for number in range(1, most + 1):
         n = new * number
         shown = compared(log._replace(frame=log.frame[:n]), first[:n], second[:n], GAP, number)
-        if (value := shown["value"]) is not None:
-            events["interval without the truth"] |= not value["low"] <= truth <= value["high"]
+        value = shown["value"]
+        missed |= value is not None and not value["low"] <= truth <= value["high"]
         if shown["better"]:
-            return events | {"promoted": True}
-    return events
+            break
+    return {"promoted": shown["better"], "interval without the truth": missed}
 
 
 def begun(world: World, folder: Path, words: Sequence[str], random: Random) -> Ledger:
@@ -156,7 +156,10 @@ def year(ledger: Ledger, people: pd.DataFrame, knows: bool, random: Random) -> N
         refer = Refer(most=REFERRED) if random.random() < 0.5 else None
         decided = ledger.decide(own.drop(columns="good"), refer=refer)
         stands = decided["decision"].eq(1).fillna(False).to_numpy(dtype=bool)
-        changed = random.random(len(own)) < overridden(own, decided["referred"], stands, knows)
+        # A person accepts half of those who are referred, and goes by the outcomes themselves or by the rank.
+        bad = 1.0 - own["good"] if knows else own["income"].astype(float)
+        chance = np.where(stands, REJECTS * bad, ACCEPTS * (1.0 - bad))
+        changed = random.random(len(own)) < np.where(decided["referred"], 0.5, chance)
         stands ^= changed
         for n in np.flatnonzero(changed):
             ledger.override(own["id"].iloc[n], bool(stands[n]), by="Abel", why="file")
@@ -164,8 +167,7 @@ def year(ledger: Ledger, people: pd.DataFrame, knows: bool, random: Random) -> N
         for verb in random.permutation(["outcomes", "outcomes", "learn", "withdraw", "forget"]):
             if verb == "outcomes":
                 some = people[people["id"].isin(random.choice(accepted, len(accepted) // 2))]
-                wrong = random.random(len(some)) < WRONG
-                outcomes(ledger, some.assign(good=abs(some["good"] - wrong)))
+                outcomes(ledger, some.assign(good=abs(some["good"] - (random.random(len(some)) < WRONG))))
             elif verb == "learn":
                 if version := ledger.learn()["version"]:
                     ledger.promote(version)
@@ -173,19 +175,6 @@ def year(ledger: Ledger, people: pd.DataFrame, knows: bool, random: Random) -> N
                 with suppress(FairAllError):  # a person who was withdrawn already
                     getattr(ledger, verb)(random.choice(own["id"]))
     outcomes(ledger, people[people["id"].isin(accepted)])
-
-
-def overridden(people: pd.DataFrame, referred: pd.Series, stands: np.ndarray, knows: bool) -> np.ndarray:
-    """Probabilities, shape (N,), that a person decides otherwise; half of those who are referred is accepted.
-
-    Args:
-        people: N of them.
-        referred: whether they are.
-        stands: whether they are accepted.
-        knows: whether by the outcomes themselves, not by the rank.
-    """
-    bad = 1.0 - people["good"] if knows else people["income"].astype(float)
-    return np.where(referred, 0.5, np.where(stands, REJECTS * bad, ACCEPTS * (1.0 - bad)))
 
 
 def overrides(random: Random, world: Sequence[float], knows: bool, words: Sequence[str]) -> Events:
@@ -213,9 +202,9 @@ def overrides(random: Random, world: Sequence[float], knows: bool, words: Sequen
     if not knows:
         intervals["everybody"] = everybody(log.frame), of_log.mean()
         changed = standing["decision"].eq(0) & standing["propensity"].isna() & ~standing["referred"]
-        of_rejected = -worth[standing["id"][changed]].mean()
-        for row in status["overrides"]:
-            if (row["group"], row["of"], row["to"]) == ("all", "accepted", "reject") and row["value"]:
-                _, low, high = row["value"]
-                intervals["rejections"] = SimpleNamespace(low=low, high=high), of_rejected
+        told = {(row["group"], row["of"], row["to"]): row["value"] for row in status["overrides"]}
+        if value := told.get(("all", "accepted", "reject")):
+            _, low, high = value
+            of_rejected = -worth[standing["id"][changed]].mean()
+            intervals["rejections"] = SimpleNamespace(low=low, high=high), of_rejected
     return covered(intervals)

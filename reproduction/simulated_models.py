@@ -61,27 +61,30 @@ def people(
         kind: "irrelevant" for thirty features more, "tails" for features of heavy tails, "persons" for
             `PER_PERSON` rows of a person, with features and labels in common.
     """
-    x, person = random.standard_normal((rows, 34 if kind == "irrelevant" else 4)), {}
+    x = random.standard_normal((rows, 34 if kind == "irrelevant" else 4))
     x = random.standard_t(1.5, x.shape) if kind == "tails" else x
     shift = shared(random, x)
     own = shift if label is None else label(random, x)
+    person = np.arange(rows) // PER_PERSON
     if kind == "persons":
-        person = {"person": random.permutation(np.arange(rows) // PER_PERSON)}
-        x[:, :2] = x[person["person"], :2]
-        own = own + random.standard_normal(rows)[person["person"]]
-    sex, seen = random.random(rows) < 0.5, np.tanh(x) if kind == "tails" else x
+        person = random.permutation(person)
+        x[:, :2] = x[person, :2]
+        own = own + random.standard_normal(rows)[person]
+    table = pd.DataFrame(x).add_prefix("x").assign(sex=np.where(random.random(rows) < 0.5, "m", "f"))
+    x0, x1, *_ = np.tanh(x).T if kind == "tails" else x.T
     return People.decided(
         random,
-        pd.DataFrame(x).add_prefix("x").assign(sex=np.where(sex, "m", "f"), **person),
+        table.assign(person=person) if kind == "persons" else table,
         expit(1.2 * x[:, 0] + 0.5 * x[:, 3]),
-        expit(0.2 + 0.6 * seen[:, 0] + 0.3 * sex + shift).clip(0.03, 0.97),
-        expit(0.3 + 0.8 * seen[:, 0] - 0.3 * seen[:, 1] + own),
+        expit(0.2 + 0.6 * x0 + 0.3 * (table["sex"] == "m") + shift).clip(0.03, 0.97).to_numpy(),
+        expit(0.3 + 0.8 * x0 - 0.3 * x1 + own),
     )
 
 
 def shifted(random: Random, rows: int, **world: str) -> People:
     """A log of `people`, whose shifts are names of `SHIFTS`."""
-    return people(random, rows, **{key: SHIFTS.get(name, name) for key, name in world.items()})  # type: ignore[arg-type]
+    of: dict[str, Any] = {key: SHIFTS.get(name, name) for key, name in world.items()}
+    return people(random, rows, **of)
 
 
 def judged(random: Random, order: Sequence[str] = (), model: str = "auto", **world: str) -> Events:
@@ -169,23 +172,27 @@ def any_corner(random: Random, rows: Sequence[int], shares: Sequence[float], sma
     return cornered(random, kind, max(drawn, 1000) if kind in small else drawn, random.choice(shares))
 
 
-def rare(random: Random, kinds: Sequence[str], rows: Sequence[int], features: Sequence[int]) -> Events:
-    """Whether one of three policies is refused on a log with a chance of acceptance everywhere."""
-    kind, drawn, many = random.choice(kinds), random.choice(rows), random.choice(features)
-    if kind.endswith("% at random"):  # else there are too few labels for any policy
-        drawn, many = 2000, 5
-    table = townspeople(random, drawn, many)
+def rare(
+    random: Random, kinds: Sequence[Mapping[str, Any]], rows: Sequence[int], features: Sequence[int]
+) -> Events:
+    """Whether one of three policies is refused on a log with a chance of acceptance everywhere.
+
+    Args:
+        random: of the log.
+        kinds: log odds of a decision by 1, x0, x1, the group and x0·x1 and limits of its probability, or
+            steps; with the number of rows where few are accepted.
+        rows: of which one is chosen.
+        features: the same of their number.
+    """
+    chosen, some, many = random.choice(kinds), random.choice(rows), random.choice(features)
+    kind = {"rows": some, "features": many, "limits": (0.0, 1.0), "model": "logistic"} | chosen
+    table = townspeople(random, kind["rows"], kind["features"])
     x0, x1 = table["x0"], table["x1"]
-    propensity = {
-        "logistic": expit(0.2 + 0.8 * x0 - 0.5 * x1),
-        "to 0 at an end": expit(-1.0 + 1.2 * x0 + 0.8 * x1 + 0.5 * (table["sex"] == "m")),
-        "3 % at random": np.full(drawn, 0.03),
-        "10 % at random": np.full(drawn, 0.1),
-        "half at random": np.full(drawn, 0.5),
-        "steps": np.select([x0 > 0.5, x1 > 0.8], [np.where(x1 > 0.0, 0.9, 0.4), 0.15], 0.5),
-        "product": expit(0.9 * x0 * x1 + 0.3).clip(0.05, 0.95),
-    }[kind]
+    propensity = np.select([x0 > 0.5, x1 > 0.8], [np.where(x1 > 0.0, 0.9, 0.4), 0.15], 0.5)
+    if "odds" in kind:
+        seen = np.column_stack([np.ones(len(table)), x0, x1, table["sex"] == "m", x0 * x1])
+        propensity = expit(seen @ kind["odds"]).clip(*kind["limits"])
     policies = [expit(1.5 * x0 + 0.5 * x1), (x0 + 0.5 * x1 > 0.3) * 1.0, expit(x1)]
     policy = policies[random.integers(len(policies))]
     log = People.decided(random, table, policy, propensity, expit(0.3 + 0.8 * x0 - 0.3 * x1))
-    return {"refused": lacks_overlap(log.judged("auto" if kind == "3 % at random" else "logistic"))}
+    return {"refused": lacks_overlap(log.judged(kind["model"]))}

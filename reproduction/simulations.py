@@ -87,10 +87,10 @@ def simulations(
     """
     config = places(overrides)
     refuse(into, config)
-    for name in asked:
-        if name not in SIMULATED:
-            raise FairAllError(f"{name}: no such simulation{nearest(name, SIMULATED)}")
     names = asked or [*SIMULATED]
+    for name in names:
+        if name not in SIMULATED:
+            raise FairAllError(f"{name}: no such simulation{nearest(name, [*SIMULATED])}")
     end = time.monotonic() + 3600 * hours
     for done, name in enumerate(names):
         of = f"simulations_{name}"
