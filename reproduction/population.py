@@ -13,7 +13,7 @@ from scipy.special import expit
 from fairall.evaluate import Evaluation, evaluate
 
 Random: TypeAlias = np.random.Generator
-Events: TypeAlias = Mapping[str, bool]  # what has happened
+Events: TypeAlias = dict[str, bool]  # what has happened
 COST = 0.4
 # Columns of a log, whose labels are known of accepted people.
 COLUMNS: dict[str, Any] = {"decision": "granted", "label": "repaid", "sensitive": "sex", "cost": COST}

@@ -135,9 +135,7 @@ def reject_inference(
 def fits(dataset: str, selection: str) -> Iterator[dict[str, Any]]:
     """A row per random state, code and method, with its measures on test people."""
     for state in range(axes()["states"]):
-        people = masked(dataset, selection, state)
-        for code, method, measures in judged(people, state):
-            yield {"state": state, "code": code, "method": method} | measures
+        yield from judged(masked(dataset, selection, state), state)
 
 
 def masked(dataset: str, selection: str, state: int) -> Masked:
@@ -168,12 +166,12 @@ def masked(dataset: str, selection: str, state: int) -> Masked:
     return Masked(source.config.cost, *sides, benchmark._accept_mask(np.column_stack([x, s]), 1 - label))
 
 
-def judged(people: Masked, state: int) -> Iterator[tuple[str, str, dict[str, float]]]:
-    """The code, the method and its measures on test people, of every method."""
+def judged(people: Masked, state: int) -> Iterator[dict[str, Any]]:
+    """A row per code and method."""
     for code, fit in ((OURS, ours), (THEIRS, theirs)):
         for method, of in axes()[code].items():
-            known = people.accepted | (method == ORACLE)
-            yield code, method, measured(people, *fit(people, known, of, state))
+            measures = measured(people, *fit(people, people.accepted | (method == ORACLE), of, state))
+            yield {"state": state, "code": code, "method": method} | measures
 
 
 def ours(people: Masked, known: np.ndarray, of: Mapping[str, Any], state: int) -> list[np.ndarray]:
@@ -227,30 +225,25 @@ def differences(found: pd.DataFrame, measure: str) -> pd.DataFrame:
     """A measure less that of `NAIVE`, of the same code, data set, selection and state; NaN where unknown.
 
     Returns:
-        A row per selection, code, method and data set, a column per random state.
+        A row per selection, code, data set and random state, a column per method.
     """
-    values = found.set_index([*KEYS, "dataset", "state"])[measure].unstack().dropna(how="all").sort_index()
-    return values - _of(values, NAIVE)
-
-
-def _of(values: pd.DataFrame, method: str) -> np.ndarray:
-    """Values of a method in each row of the same code, data set and selection."""
-    own = values.xs(method, level="method")
-    return own.reindex(values.index.droplevel("method")).to_numpy()
+    values = found.pivot(index=[*KEYS[:2], "dataset", "state"], columns="method", values=measure)
+    return values.sub(values[NAIVE], axis=0)
 
 
 def recovered(found: pd.DataFrame) -> pd.Series:
     """Mean of rejectkit's `auc_recovery` over the cells that have one, by selection, code and method."""
     gain = differences(found, "auc")
-    gap = _of(gain, ORACLE)
-    return (gain / gap).where(gap > CLEAR).stack().groupby(level=[0, 1, 2]).mean()
+    gap = gain[ORACLE].where(gain[ORACLE] > CLEAR)
+    return gain.div(gap, axis=0).groupby(level=KEYS[:2]).mean().stack()
 
 
 def spread_of(gain: pd.DataFrame, key: Key, dataset: str | None = None) -> Spread | None:
     """Spread over random states of a data set, or of the mean over all; None where the method has none."""
-    own = gain[gain.index.droplevel("dataset") == key]
-    own = own if dataset is None else own.xs(dataset, level="dataset")
-    return Spread.over_seeds(own.mean(0).to_numpy()) if len(own) else None
+    own = gain[key[2]].unstack("dataset")
+    own = own[own.index.droplevel("state") == key[:2]].dropna(axis=1, how="all")
+    own = own if dataset is None else own[[dataset]]
+    return Spread.over_seeds(own.mean(axis=1).to_numpy()) if own.size else None
 
 
 def items_of(found: pd.DataFrame, lacking: Sequence[tuple[str, str]]) -> list[Item]:
@@ -304,7 +297,7 @@ def draw_gains(found: pd.DataFrame) -> Figure:
         gain = differences(found, measure)
         for code, colour, shift in ((OURS, BLUE, 0.15), (THEIRS, ORANGE, -0.15)):
             spreads = {n + shift: spread_of(gain, (selection, code, name)) for n, name in enumerate(names)}
-            known = {height: (one.mean, *one.interval) for height, one in spreads.items() if one}
+            known = {height: (one.mean, *(one.interval or ())) for height, one in spreads.items() if one}
             mean, *ends = 100 * np.reshape([*known.values()], (-1, 3)).T
             reach = np.abs(ends - mean)
             panel.errorbar(mean, [*known], xerr=reach, fmt="o", ms=2.5, lw=1, color=colour, label=code)

@@ -102,7 +102,7 @@ def standardised(
     if law == "beta":
         log: dict[str, Any] = {"score": random.beta(*parameters)}
     else:
-        log = {"policy": own_of(random, "decisions", *parameters, rows), "rows": rows}
+        log = {"policy": own_of(random, "decisions", parameters[0], rows), "rows": rows}
     found = adverse_impact(random, sizes, reference="1", **log).loc["smd"]
     truth = np.subtract(*known.mean()) / np.sqrt(np.average(known.var(), weights=sizes))
     events = covered({"covered": (found, truth)})

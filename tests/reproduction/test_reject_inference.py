@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import yaml
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from fairall import FairAllError
@@ -17,7 +18,7 @@ from reproduction.pages import read_table
 
 PAGE = Path(__file__).parents[2] / "docs" / "reject_inference.md"
 SENTENCES = yaml.safe_load(Path(__file__).with_suffix("").joinpath("sentences.yaml").read_text())
-SMALL = {
+SMALL: dict[str, Any] = {
     "dataset": ["credit"],
     "states": 2,
     "most": 600,
@@ -51,7 +52,7 @@ def found() -> pd.DataFrame:
 
 def test_differences_are_within_people_split_and_mask(found: pd.DataFrame) -> None:
     gain = study.differences(found, "auc")
-    row = gain.loc["mar", "FairAll", "Heckman", "credit"]
+    row = gain.loc[("mar", "FairAll", "credit"), "Heckman"]
     np.testing.assert_allclose(row, [0.0, -0.01, -0.02], atol=1e-12)
     spread = study.spread_of(gain, ("mar", "FairAll", "Every label"))
     assert spread is not None
@@ -93,10 +94,12 @@ def test_masks_and_measures_are_those_of_the_package(
     selection: str, package: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole: list[np.ndarray] = []
-    split = study.train_test_split
-    monkeypatch.setattr(
-        study, "train_test_split", lambda *arrays, **of: whole.extend(arrays) or split(*arrays, **of)
-    )
+
+    def split(*arrays: np.ndarray, **options: Any) -> list[np.ndarray]:
+        whole.extend(arrays)
+        return train_test_split(*arrays, **options)
+
+    monkeypatch.setattr(study, "train_test_split", split)
     people = study.masked("credit", selection, 1)
     x, bad, draw = np.column_stack([people.x[0], people.s[0]]), 1 - people.label[0], np.random.default_rng(1)
     strength = 1.0 if selection == "mnar" else 2.0
@@ -112,7 +115,7 @@ def test_masks_and_measures_are_those_of_the_package(
     benchmark = package.MaskedRejectBenchmark(selection, selection_strength=strength, random_state=1)
     everybody, given = np.column_stack(whole[:2]), {"parcelling": {"uplift": 1.5}}
     table = benchmark.compare(["parcelling", "heckman"], everybody, 1 - whole[2], method_params=given)
-    ours = {name: of for code, name, of in study.judged(people, 1) if code == study.THEIRS}
+    ours = {row["method"]: row for row in study.judged(people, 1) if row["code"] == study.THEIRS}
     for theirs, name in zip(("oracle", "naive", "parcelling", "heckman"), SMALL["rejectkit"], strict=True):
         assert [ours[name][key] for key in ("auc", "ks")] == pytest.approx(
             [*table.loc[theirs, ["auc", "ks"]]], abs=1e-12

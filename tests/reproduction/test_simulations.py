@@ -65,7 +65,8 @@ def test_a_study_goes_on_where_it_was_interrupted(coin: list[float], tmp_path: P
 
 def test_no_replicate_is_begun_after_the_time(coin: list[float], tmp_path: Path) -> None:
     make("coin", tmp_path / "coin.csv", 1, 0.0)
-    assert coin == [*tmp_path.iterdir()] == []
+    assert not coin
+    assert not [*tmp_path.iterdir()]
 
 
 def test_an_unknown_study_is_one_line() -> None:
