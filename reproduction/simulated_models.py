@@ -173,7 +173,7 @@ def any_corner(random: Random, rows: Sequence[int], shares: Sequence[float], sma
 
 
 def rare(
-    random: Random, kinds: Sequence[Mapping[str, Any]], rows: Sequence[int], features: Sequence[int]
+    random: Random, kinds: Sequence[dict[str, Any]], rows: Sequence[int], features: Sequence[int]
 ) -> Events:
     """Whether one of three policies is refused on a log with a chance of acceptance everywhere.
 
