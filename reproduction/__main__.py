@@ -127,7 +127,7 @@ def _run(arguments: argparse.Namespace) -> bool:
 
 def _evidence(arguments: argparse.Namespace) -> bool:
     """Evaluate logs, then make the studies of evaluations; each fills the pages that have its blocks."""
-    from reproduction.evidence import Evidence
+    from reproduction.evidence import make
     from reproduction.evidence_page import write_pages
     from reproduction.pages import refuse
     from reproduction.simulations import of_evaluations, simulations
@@ -137,9 +137,8 @@ def _evidence(arguments: argparse.Namespace) -> bool:
     end = time.monotonic() + 3600 * arguments.hours
     folder = arguments.output or Path("outputs") / f"evidence_{datetime.now():%Y-%m-%d_%H-%M-%S}"
     print(f"Evaluations: {folder}", flush=True)
-    evidence = Evidence(folder, arguments.logs)
-    evidence.run(arguments.jobs or 1, LOGS_SHARE * arguments.hours)
-    write_pages(evidence, folder / "page", [page for page in arguments.into if page not in studies])
+    make(folder, arguments.logs, arguments.jobs or 1, LOGS_SHARE * arguments.hours)
+    write_pages(folder, [page for page in arguments.into if page not in studies])
     left = max(end - time.monotonic(), 0.0) / 3600
     return simulations([], folder / "simulations", studies, arguments.jobs, of_evaluations(), left)
 

@@ -5,170 +5,185 @@ from __future__ import annotations
 import functools
 import subprocess
 import zlib
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
+from sklearn.dummy import DummyClassifier
 
 from fairall import FairAllError
 from fairall.display import write
 from fairall.evaluate import Comparison, Evaluation, compare, evaluate
+from reproduction import evidence_logs
 from reproduction.batches import computed
-from reproduction.evidence_logs import CASES, GAPS, ODDS, SCORED, Case, truth_of
+from reproduction.evidence_logs import COST, DIFFERENCE, SECOND, Random, truth_of
 
 LOGS, BATCH = 200, 10
 POPULATION = 2_000_000  # people that the truth of a population is computed from, by their probabilities
-ESTIMATORS, VIEWS = ("dr", "sndr", "ips", "snips", "dm"), {"ips": "ips", "dr": "dr"}
-COLUMNS = ("log", "quantity", "estimator", "estimate", "low", "high", "truth", "why")
+COLUMNS = ["case", "rows", "log", "quantity", "estimator", "estimate", "low", "high", "truth", "why"]
+FILE = "evaluations.csv"
 STANDARD = {"decision": "decision", "label": "label", "sensitive": "s"}
-Answer = tuple[str, str, Mapping[Hashable, Any]]  # quantity, estimator, and estimate, low, high and why
-FIRST, SECOND, DIFFERENCE = "{}", "{} of the second policy", "difference: {}"  # names of quantities
 POLICIES = {"B: second": SECOND, "B − A": DIFFERENCE}  # of a comparison, but for the first
-VALUE, RATES = {"utility": "value"}, {name: name for name in GAPS}
-BOUNDED = VALUE | {name: name for name in GAPS[1:]}  # quantities that have bounds
-NO_ASSUMPTION = "bounds without assumption"
-PROMISED = {"guaranteed": "guarantee"}
-RATE = {"true-positive rate": "TPR of group {group}"}
-SCORES = {name: f"score: {name}" for name in SCORED}
-SCORE_VIEWS = {"bounds": NO_ASSUMPTION} | {view: view for view in ("accepted", "dr", "bayesian")}
-# What each part reads: a table, of whom, quantities by measure, and estimators by view.
-PARTS: dict[str, list[tuple[str, str, Mapping[str, str], Mapping[str, str]]]] = {
-    "value": [("value", FIRST, VALUE, {name: name for name in ESTIMATORS})],
-    "gaps": [("fairness", FIRST, RATES, VIEWS), ("fairness", SECOND, RATES, VIEWS)],
-    "differences": [("value", DIFFERENCE, VALUE, VIEWS), ("fairness", DIFFERENCE, RATES, VIEWS)],
-    "guarantee": [("value", FIRST, VALUE, PROMISED)],
-    "bounds": [("sensitivity", FIRST, BOUNDED, {"no assumption": NO_ASSUMPTION})],
-    "sensitivity": [("sensitivity", FIRST, BOUNDED, {f"Γ = {ODDS:g}": f"bounds for Γ = {ODDS:g}"})],
-    "groups": [("groups", FIRST, RATE, {"": "dr"})],
-    "score": [("score", FIRST, SCORES, SCORE_VIEWS)],
-}
+STUDY = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 
 
-def answers(found: Evaluation | Comparison, part: str) -> Iterator[Answer]:
-    """What an evaluation or a comparison with `second` says on one of `PARTS`."""
-    for table, whose, quantities, views in PARTS[part]:
-        left = dict(quantities)
+@dataclass(frozen=True)
+class Case:
+    """Logs of one kind.
+
+    Attributes:
+        setting: heading of its table.
+        name: what is special about the log.
+        draw: what draws people, a function of `evidence_logs` by name, or the name and options.
+        change: of the log, likewise.
+        sizes: for each number of rows, the share of the number of logs of a basic case.
+        cost: c.
+        recorded: whether the log has propensities.
+        options: of `fairall.evaluate.evaluate`; `constant` is a model that knows no feature.
+        policy: column, if not that of the first policy.
+        asked: parts of the evaluation.
+        wrong: whether the log cannot tell, or is told wrong, so that a refusal is right.
+    """
+
+    setting: str
+    name: str
+    draw: Any
+    change: Any = None
+    sizes: Mapping[int, float] = field(default_factory=lambda: {500: 0.25, 2_000: 0.25})
+    cost: float = COST
+    recorded: bool = True
+    options: Mapping[str, Any] = field(default_factory=dict)
+    policy: str = "first"
+    asked: Sequence[str] = ("value",)
+    wrong: bool = False
+
+    def log(self, n: int, random: Random) -> pd.DataFrame:
+        """One log of n rows."""
+        people = called(self.draw, n, random)
+        decision, y = (random.random(n) < people[name] for name in ("propensity", "chance"))
+        log = people.assign(decision=decision, y=y.astype(float))
+        log = log if self.change is None else called(self.change, log, random)
+        log = log.assign(decision=log["decision"].astype(int), label=log["y"].where(log["decision"] == 1))
+        unknown = {"propensity": self.recorded, "second": "differences" in self.asked}
+        hidden = [name for name, known in unknown.items() if not known]
+        return log.drop(columns=["y", "chance", "rejected", *hidden], errors="ignore")
+
+
+def called(call: Any, *given: Any) -> pd.DataFrame:
+    """What a function of `evidence_logs` makes, by its name or as {name: options}."""
+    ((name, options),) = call.items() if isinstance(call, dict) else ((call, {}),)
+    made: pd.DataFrame = getattr(evidence_logs, name)(*given, **options)
+    return made
+
+
+CASES = [
+    Case(setting, **{key: value for key, value in shared.items() if key not in ("note", "cases")} | own)
+    for setting, shared in STUDY["settings"].items()
+    for own in shared["cases"]
+]
+
+
+def answers(found: Evaluation | Comparison, part: str) -> Iterator[dict[str, Any]]:
+    """What an evaluation or a comparison with `second` says on a part, with `answer` as rows."""
+    for read in STUDY["parts"][part]:
+        table, measures, views = read["table"], read["measures"], read["views"]
+        whose, left = read.get("whose", "{}"), dict(measures)
         for row in found.table(table).to_dict("records"):
             measure, view = row["measure"], row.get("estimator", row.get("view", ""))
             of_score = table != "score" or row["group"] == "everybody"
-            own = of_score and POLICIES.get(row.get("policy", ""), FIRST) == whose
-            if own and measure in quantities and view in views:
+            own = of_score and POLICIES.get(row.get("policy", ""), "{}") == whose
+            if own and measure in measures and view in views:
                 left.pop(measure, None)
-                yield whose.format(quantities[measure].format_map(row)), views[view], row
+                yield answer(whose.format(measures[measure].format_map(row)), views[view], row)
         if table == "sensitivity":  # has bounds of gaps only where two groups are shown
             for quantity, view in product(left.values(), views.values()):
-                yield quantity, view, refused("refused")
+                yield answer(quantity, view, {"why": "refused"})
 
 
-def refused(why: str) -> Mapping[Hashable, Any]:
-    """Neither an estimate nor an interval, for a reason."""
-    return {"estimate": None, "low": None, "high": None, "why": why}
+def answer(quantity: str, estimator: str, row: Mapping[Any, Any]) -> dict[str, Any]:
+    """An estimate and an interval as a row; neither, for a reason, is a refusal."""
+    of_row = {key: row.get(key) for key in ("estimate", "low", "high", "why")}
+    return {"quantity": quantity, "estimator": estimator, **of_row}
 
 
 @functools.cache
-def truth(place: int, population: int) -> dict[str, float]:
-    """The truth of the case at a place in `CASES`, of many people drawn from its population."""
-    return truth_of(CASES[place].draw(population, np.random.default_rng(1)), CASES[place].cost)
+def truth(case: int, people: int) -> dict[str, float]:
+    """The truth of a case by its place in `CASES`, of many people drawn from its population."""
+    drawn = called(CASES[case].draw, people, np.random.default_rng(1))
+    return truth_of(drawn, CASES[case].cost)
 
 
-def judged(case: Case, n: int, number: int) -> list[Answer]:
+def judged(case: Case, n: int, number: int) -> list[dict[str, Any]]:
     """What the evaluation of one log says; nothing but a reason where it raises."""
     random = np.random.default_rng([number, n, zlib.crc32(f"{case.setting}/{case.name}".encode())])
     log = case.log(n, random)
-    options = STANDARD | ({} if "gain" in case.options else {"cost": case.cost}) | dict(case.options)
-    if case.recorded:
-        options["propensity"] = "propensity"
-    found: Evaluation | Comparison
+    options = {key: DummyClassifier() if of == "constant" else of for key, of in case.options.items()}
+    options |= STANDARD | ({} if "gain" in options else {"cost": case.cost})
+    options |= {"propensity": "propensity"} if case.recorded else {}
     try:
         if "differences" in case.asked:
-            found = compare(case.policy, "second", log, **options)
+            found: Evaluation | Comparison = compare(case.policy, "second", log, **options)
         else:
             found = evaluate(case.policy, log, **options)
-        return [answer for part in case.asked for answer in answers(found, part)]
+        return [one for part in case.asked for one in answers(found, part)]
     except FairAllError as error:
-        return [("value", "dr", refused(f"error: {error}"))]
+        return [answer("value", "dr", {"why": f"error: {error}"})]
 
 
-def batch(place: int, n: int, numbers: Sequence[int], population: int) -> str:
-    """Evaluations of some logs as lines of CSV, with `COLUMNS`."""
-    true = truth(place, population)
-    rows: list[dict[Hashable, Any]] = [
-        {
-            **found,
-            "log": number,
-            "quantity": quantity,
-            "estimator": estimator,
-            "truth": true[quantity],
-            "why": str(found.get("why") or "")[:80],
-        }
-        for number in numbers
-        for quantity, estimator, found in judged(CASES[place], n, number)
-    ]
-    return pd.DataFrame(rows)[[*COLUMNS]].to_csv(index=False, header=False, float_format="%.6g")
+def batch(case: int, rows: int, numbers: Sequence[int], people: int) -> str:
+    """Evaluations of some logs of a case, of so many rows, as lines of CSV with `COLUMNS`."""
+    found = [one | {"log": number} for number in numbers for one in judged(CASES[case], rows, number)]
+    table = pd.DataFrame(found).assign(case=case, rows=rows)
+    table["truth"] = table["quantity"].map(truth(case, people))
+    table["why"] = table["why"].str.slice(0, 80)
+    return table[COLUMNS].to_csv(index=False, header=False, float_format="%.6g")
 
 
-@dataclass
-class Evidence:
-    """A folder with a CSV file of the evaluations of each case and size.
+def evaluations(folder: Path) -> pd.DataFrame:
+    """What has been evaluated so far, with `COLUMNS`."""
+    file = folder / FILE
+    return pd.read_csv(file, names=COLUMNS) if file.exists() else pd.DataFrame(columns=COLUMNS)
 
-    Attributes:
-        folder: where they are; what it has is gone on with.
+
+def batches(folder: Path, logs: int) -> list[tuple[int, int, list[int]]]:
+    """Case, rows and numbers of logs still to be evaluated, in an order in which all cases progress alike."""
+    done = set(evaluations(folder)[["case", "rows", "log"]].itertuples(index=False, name=None))
+    found = []
+    for case, of in enumerate(CASES):
+        for rows, share in of.sizes.items():
+            most = max(1, round(logs * share))
+            left = [number for number in range(most) if (case, rows, number) not in done]
+            starts = range(0, len(left), BATCH)
+            found += [(left[k] / most, (case, rows, left[k : k + BATCH])) for k in starts]
+    return [one for _, one in sorted(found)]
+
+
+def make(folder: Path, logs: int = LOGS, jobs: int = 1, hours: float = np.inf) -> None:
+    """Evaluate the logs that are left, until all are done or the time is up.
+
+    Args:
+        folder: of the evaluations; what it has is gone on with.
         logs: of a basic case; others have their share of it.
-        cases: places in `CASES`.
+        jobs: number of processes.
+        hours: after which no batch of logs is begun.
+
+    Raises:
+        FairAllError: where the folder has evaluations by another revision, or cannot be written.
     """
-
-    folder: Path
-    logs: int = LOGS
-    cases: Sequence[int] = range(len(CASES))
-
-    def file(self, place: int, n: int) -> Path:
-        """Evaluations of logs of a case."""
-        return self.folder / f"{place:02d}_{n}.csv"
-
-    def found(self, place: int, n: int) -> pd.DataFrame:
-        """The same, with `COLUMNS`."""
-        file = self.file(place, n)
-        return pd.read_csv(file) if file.exists() else pd.DataFrame(columns=COLUMNS)
-
-    def batches(self) -> list[tuple[int, int, list[int]]]:
-        """Numbers of logs that are still to be done, in an order in which all cases progress alike."""
-        found = []
-        for place in self.cases:
-            for n in CASES[place].sizes:
-                most = max(1, round(self.logs * CASES[place].share))
-                done = set(self.found(place, n)["log"])
-                left = [number for number in range(most) if number not in done]
-                chunks = [left[start : start + BATCH] for start in range(0, len(left), BATCH)]
-                found += [(chunk[0] / most, (place, n, chunk)) for chunk in chunks]
-        return [one for _, one in sorted(found, key=lambda pair: pair[0])]
-
-    def run(self, jobs: int = 1, hours: float = np.inf, population: int = POPULATION) -> None:
-        """Evaluate the logs that are left, until all are done or the time is up.
-
-        Raises:
-            FairAllError: where the folder has evaluations by another revision, or cannot be written.
-        """
-        batches = self.batches() if hours else []
-        if batches:
-            self._claim()
-        tasks = [(place, n, numbers, population) for place, n, numbers in batches]
-        for (place, n, *_), lines in computed(batch, tasks, jobs, hours):
-            file = self.file(place, n)
-            head = "" if file.exists() else ",".join(COLUMNS) + "\n"
-            with file.open("a") as opened:
-                opened.write(head + lines)
-
-    def _claim(self) -> None:
-        """Note the revision, which must be the same for all evaluations."""
-        noted, own = self.folder / "revision.txt", revision()
-        kept = noted.read_text().strip() if noted.exists() else own
-        if kept != own:
-            raise FairAllError(f"-o {self.folder}: has evaluations by another revision, {kept}")
+    tasks = [(*one, POPULATION) for one in batches(folder, logs)] if hours else []
+    if tasks:
+        noted, own = folder / "revision.txt", revision()
+        if noted.exists() and (kept := noted.read_text().strip()) != own:
+            raise FairAllError(f"-o {folder}: has evaluations by another revision, {kept}")
         write(noted, f"{own}\n")
+    for _, lines in computed(batch, tasks, jobs, hours):
+        with (folder / FILE).open("a") as opened:
+            opened.write(lines)
 
 
 def revision() -> str:
@@ -190,13 +205,15 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
         found: evaluations of logs of a case, with `COLUMNS`.
 
     Returns:
-        Columns quantity, estimator, truth, error (mean) and error_se, covered (share of the intervals) and
-        covered_se (above 0 if all cover: Agresti and Coull 1998), answered (share of logs with an interval),
-        refused (share without estimate and interval), logs.
+        Columns quantity, estimator, truth, error (mean), error_se, off (mean absolute error), width (of the
+        intervals), covered (share of them), covered_se (above 0 if all cover: Agresti and Coull 1998),
+        answered (share of logs with an interval), refused (share without estimate and interval), logs.
     """
-    logs = found["log"].nunique()
+    logs, error = found["log"].nunique(), found["estimate"] - found["truth"]
     table = found.assign(
-        error=found["estimate"] - found["truth"],
+        error=error,
+        off=error.abs(),
+        width=found["high"] - found["low"],
         told=found["low"].fillna(found["estimate"]),
         covered=covers(found).astype(float).where(found["low"].notna()),
     )
@@ -207,6 +224,8 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
         covered=("covered", "mean"),
         answered=("low", "count"),
         refused=("told", "count"),
+        off=("off", "mean"),
+        width=("width", "mean"),
     )
     n = told["answered"]
     share = (told["covered"] * n + 2) / (n + 4)

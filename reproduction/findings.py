@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,14 +31,11 @@ from fairall.metrics import Spread
 from reproduction.claims import REAL as REAL_CLAIMS
 from reproduction.claims import REPRODUCED, SYNTHETIC
 from reproduction.items import grid_of, label_grid
-from reproduction.pages import BESIDE, BLOCK, publish, refuse
+from reproduction.pages import DOCS, publish, read_table, refuse
 from reproduction.plan import ABLATION, grid
 from reproduction.questions_groups import ALIKE
 from reproduction.questions_truth import COLOURS
 
-DOCS = Path(__file__).parents[1] / "docs"
-CELLS = re.compile(r"(?<!\\)\|")  # what parts the cells of a row in Markdown
-ESCAPED = re.compile(r"\\(.)|\*\*")
 NUMBER = r"(−?\d+(?:\.\d+)?)"
 # What cells of tables of results hold.
 MEAN = re.compile(NUMBER)
@@ -49,10 +45,11 @@ PRINTED = re.compile(rf"\({NUMBER}, (?:in|out)side {NUMBER} to {NUMBER}\)")  # w
 COVERAGE = re.compile(rf"{NUMBER} %")
 
 WIDTH = 6.8  # inches
-METHODS = ("FairAll (I+II)", "FairAll (II)", "FairLab (I+II)", "FairLog", "UnfairLog")  # of the paper
+METHODS = 5  # of the paper, above the reference policies of a table
 GROUP = "harsh initial policy"
 REAL = ("COMPAS", "German Credit", "MEPS")
 EVERY = "all data sets"
+SHIFTS = (-0.15, 0.15)  # of two series in a row
 MEMORIES = ("step", "all")
 UTILITY, DPU, TEST = "effective utility ↑", "DPU ↓", "test utility ↑"
 # Effects of docs/ablation.md, as they are called here.
@@ -65,36 +62,6 @@ PARTS = {
     "thresholds − none": "thresholds of equal rates",
     "latent + thresholds − thresholds": "the latent under thresholds",
 }
-SELECTIONS = ("selected by the score itself", "selected by another score")
-SCORES = ("AUC", "KS", "label − score")
-
-
-@cache
-def table(key: str) -> pd.DataFrame:
-    """A table of results of docs/, from its file or its block on a page.
-
-    Args:
-        key: of the table.
-
-    Returns:
-        Cells as they are shown, by group and name.
-
-    Raises:
-        FairAllError: where there is no such table.
-    """
-    path = DOCS / f"{BESIDE}{key}.csv"
-    index = ["group", "name"]
-    if path.exists():
-        return pd.read_csv(path, dtype=str, keep_default_na=False).set_index(index)
-    for page in sorted(DOCS.rglob("*.md")):
-        for name, content in BLOCK.findall(page.read_text()):
-            lines = [line for line in content.splitlines() if line.startswith("|")]
-            if name == key and lines:
-                head, _, *rows = (
-                    [ESCAPED.sub(r"\1", cell).strip() for cell in CELLS.split(line)[1:-1]] for line in lines
-                )
-                return pd.DataFrame(rows, columns=[*index, *head[2:]]).set_index(index)
-    raise FairAllError(f"{DOCS}: no table of results {key}")
 
 
 def cell(key: str, group: str, name: str, column: str) -> str:
@@ -104,22 +71,9 @@ def cell(key: str, group: str, name: str, column: str) -> str:
         FairAllError: where there is no such table or cell.
     """
     try:
-        return str(table(key).loc[(group, name), column])
+        return str(read_table(key).loc[(group, name), column])
     except KeyError as error:
         raise FairAllError(f"{DOCS}: the table {key} has no cell {error}") from error
-
-
-def numbers(pattern: re.Pattern[str], text: str) -> list[float]:
-    """The numbers that a cell holds.
-
-    Raises:
-        FairAllError: where it holds none of that pattern.
-
-    Examples:
-        >>> numbers(INTERVAL, "−1.4 [−1.5, 1.3]*"), numbers(SPREAD, "8.3 ± 0.5* F+ (8.6 ± 0.7, −0.5 sd)")
-        ([-1.4, -1.5, 1.3], [8.3, 0.5])
-    """
-    return [float(one.replace("−", "-")) for one in matched(pattern, text).groups()]
 
 
 def matched(pattern: re.Pattern[str], text: str) -> re.Match[str]:
@@ -127,6 +81,18 @@ def matched(pattern: re.Pattern[str], text: str) -> re.Match[str]:
     if match := pattern.search(text):
         return match
     raise FairAllError(f"{text!r} is not a cell as in {pattern.pattern}")
+
+
+def numbers(pattern: re.Pattern[str], key: str, column: str) -> pd.DataFrame:
+    """The numbers of a column's cells by group and name; NaN where a cell is not of the pattern."""
+    found = read_table(key)[column].str.extract(pattern)
+    return found.replace("−", "-", regex=True).astype(float)
+
+
+def spreads(key: str, column: str) -> pd.DataFrame:
+    """As `numbers`, the mean and one deviation to either side."""
+    found = numbers(SPREAD, key, column)
+    return pd.DataFrame({0: found[0], 1: found[0] - found[1], 2: found[0] + found[1]})
 
 
 def findings(
@@ -162,20 +128,17 @@ def text() -> str:
         return lambda *place: str(matched(pattern, cell(*place))[number])
 
     shown: dict[str, object] = {"mean": part(MEAN), "deviation": part(SPREAD, 2), "interval": part(INTERVAL)}
-    shown |= {"share": part(COVERAGE), "cell": cell, "inside": inside, "reproduced": reproduced}
-    shown |= {"over_data_sets": over_data_sets, "effects": effects, "like_with_like": like_with_like}
-    shown |= {"ends_over_data_sets": lambda *of: over_data_sets(effects(*of)).partition(" ")[2]}
-    shown |= {"test_utility": TEST, "test_dpu": "mean DPU ↓"}
-    return rendered("findings.md.jinja", shown | {"rarely": rarely, "below_everybody": below}, "reproduction")
+    shown |= {"share": part(COVERAGE), "cell": cell, "test_utility": TEST, "test_dpu": "mean DPU ↓"}
+    functions = inside, reproduced, effects, like_with_like, over_data_sets, rarely, below_everybody
+    shown |= {function.__name__: function for function in functions}
+    return rendered("findings.md.jinja", shown, "reproduction")
 
 
 def inside() -> str:
     """How many printed means are inside our predictive intervals with the switches of the authors' code."""
-    tables = [table(f"printed_mean_{policy}_published_code") for policy in ("harsh", "lenient")]
-    inside, outside = (
-        sum(word in value for cells in tables for value in cells.to_numpy().ravel())
-        for word in ("inside", "outside")
-    )
+    keys = [f"printed_mean_{policy}_published_code" for policy in ("harsh", "lenient")]
+    cells = pd.concat([read_table(key).stack() for key in keys])
+    inside, outside = (cells.str.contains(word).sum() for word in ("inside", "outside"))
     return f"{inside} of the {inside + outside}"
 
 
@@ -189,47 +152,40 @@ def reproduced(policy: str, splits: bool = True, kinds: Sequence[bool] = (False,
     """
     names = [claim.text for claim in (*REAL_CLAIMS, *SYNTHETIC) if claim.no_worse in kinds]
     keys = ("claims_splits_real", "claims_splits_synthetic") if splits else ("claims", "claims_synthetic")
-    cells = [
-        value
-        for key in keys
-        for (_, name), row in table(f"{key}_{policy}").iterrows()
-        for value in row
-        if name in names
-    ]
-    return f"{sum(value.startswith(REPRODUCED) for value in cells)} of {len(cells)}"
+    cells = pd.concat([read_table(f"{key}_{policy}").stack() for key in keys])
+    counted = cells[cells.index.get_level_values("name").isin(names)]
+    return f"{counted.str.startswith(REPRODUCED).sum()} of {len(counted)}"
 
 
-def effects(effect: str, column: str) -> dict[str, float]:
+def effects(effect: str, column: str) -> pd.Series:
     """Mean differences ×100 of an effect of the ablation by data set."""
-    cells = table("ablation").loc[effect][column].drop(EVERY)
-    return {name: numbers(INTERVAL, shown)[0] for name, shown in cells.items()}
+    return numbers(INTERVAL, "ablation", column)[0].loc[effect].drop(EVERY)
 
 
-def like_with_like(level: str, reference: str, column: str) -> dict[str, float]:
+def like_with_like(level: str, reference: str, column: str) -> pd.Series:
     """Mean difference ×100 between two levels of fairness by data set, others the same.
 
     It is of the VAE with cut decisions, averaged over both memories: the cells of the ablation that have
     every level. Effects such as `latent − none` are of further cells, which differ between levels.
     """
+    names = grid(ABLATION[0]).dataset.split(",")
+    means = pd.DataFrame({name: numbers(INTERVAL, f"ablation_{name}", column)[0].loc[""] for name in names})
+    one, other = (
+        means.loc[[f"VAE, {of}, cut, {memory}" for memory in MEMORIES]].mean() for of in (level, reference)
+    )
+    return one - other
 
-    def mean(name: str, one: str) -> float:
-        cells = [cell(f"ablation_{name}", "", f"VAE, {one}, cut, {memory}", column) for memory in MEMORIES]
-        return float(np.mean([numbers(INTERVAL, shown)[0] for shown in cells]))
 
-    data_sets = grid(ABLATION[0]).dataset.split(",")
-    return {name: mean(name, level) - mean(name, reference) for name in data_sets}
-
-
-def over_data_sets(differences: Mapping[str, float], without: str = "") -> str:
+def over_data_sets(differences: pd.Series, without: str = "") -> str:
     """Mean of differences ×100 by data set, with Student's 95 % interval for other data sets."""
-    kept = [value for name, value in differences.items() if name != without]
-    return mean_interval(Spread.over_seeds(np.array(kept)), scale=1)
+    kept = differences.drop(without, errors="ignore")
+    return mean_interval(Spread.over_seeds(kept.to_numpy()), scale=1)
 
 
-def below() -> str:
+def below_everybody() -> str:
     """Of how many methods on German Credit the test utility is less than that of accepting everybody."""
-    means = table("leaderboard_credit").loc[GROUP, TEST].map(lambda shown: numbers(MEAN, shown)[0])
-    methods = table("leaderboard_credit").loc[GROUP, "CPU seconds"] != ""
+    means = numbers(MEAN, "leaderboard_credit", TEST)[0].loc[GROUP]
+    methods = read_table("leaderboard_credit").loc[GROUP, "CPU seconds"] != ""
     return f"{(means[methods] < means['accept everybody']).sum()} of {methods.sum()}"
 
 
@@ -239,25 +195,21 @@ def rarely() -> str:
     A kind is a measure of a score for a way of selection, in logs of 10,000 rows. Of those that are counted
     the coverage is less with 10,000 rows than with 1,000.
     """
-    cells = table("scores").filter(like="accepted alone", axis=0)[["1,000 rows", "10,000 rows"]]
     few, many = (
-        cells.loc[cells["10,000 rows"] != "", column].map(lambda shown: numbers(COVERAGE, shown)[0])
-        for column in cells
+        numbers(COVERAGE, "scores", f"{rows} rows")[0].filter(like="accepted alone")
+        for rows in ("1,000", "10,000")
     )
-    return f"{((many < 90) & (many < few)).sum()} of {len(many)}"
+    return f"{((many < 90) & (many < few)).sum()} of {many.count()}"
 
 
 def draw_splits() -> Figure:
     """Utility of deployed policies: seeds of one split, and as many splits as seeds; a panel per data set."""
-    keys = {"fifty seeds of one split": ("temporal_harsh_corrected_expected", GREY)}
-    keys |= {"twenty splits": ("temporal_splits_harsh", BLUE)}
+    keys = {"temporal_harsh_corrected_expected": "fifty seeds of one split"}
+    keys |= {"temporal_splits_harsh": "twenty splits"}
     figure, (panels,) = grid_of(1, len(REAL), 2.1, width=WIDTH, sharey=True)
     for axes, group in zip(panels, REAL, strict=True):
-        for shift, (label, (key, colour)) in zip((-0.15, 0.15), keys.items(), strict=True):
-            cells = table(key).loc[group, "mean utility ↑"].iloc[: len(METHODS)]
-            spreads = [numbers(SPREAD, text) for text in cells]
-            lines(axes, [(mean, mean - std, mean + std) for mean, std in spreads], shift, colour, label)
-        rows(axes, cells.index)
+        for shift, colour, (key, label) in zip(SHIFTS, (GREY, BLUE), keys.items(), strict=True):
+            bars(axes, spreads(key, "mean utility ↑").loc[group].iloc[:METHODS], colour, shift, label=label)
         axes.set(title=group, xlabel="test utility ×100")
     legend_below(figure, handles_of(figure.axes), 2)
     return figure
@@ -267,13 +219,13 @@ def draw_printed() -> Figure:
     """Printed effective utilities beside the predictive intervals of ours; a panel per initial policy."""
     figure, (panels,) = grid_of(1, 2, 2.9, width=WIDTH, sharey=True)
     for axes, policy in zip(panels, ("harsh", "lenient"), strict=True):
-        cells = table(f"printed_mean_{policy}_published_code")[UTILITY]
-        for k, text in enumerate(cells):
-            printed, low, high = numbers(PRINTED, text)
-            axes.barh(k, high - low, 0.5, low, color=GREY, alpha=0.45, label="our interval")
-            word, colour = ("inside", BLUE) if low <= printed <= high else ("outside", ORANGE)
-            axes.plot(printed, k, "o", ms=3.5, color=colour, label=f"printed, {word}")
-        rows(axes, [f"{group}, {name}" for group, name in cells.index])
+        found = numbers(PRINTED, f"printed_mean_{policy}_published_code", UTILITY)
+        places = pd.Series(range(len(found)), found.index)
+        axes.barh(places, found[2] - found[1], 0.5, found[1], color=GREY, alpha=0.45, label="our interval")
+        within = found[0].between(found[1], found[2])
+        for word, colour, own in (("inside", BLUE, within), ("outside", ORANGE, ~within)):
+            axes.plot(found[0][own], places[own], "o", ms=3.5, color=colour, label=f"printed, {word}")
+        name_rows(axes, [f"{group}, {name}" for group, name in found.index])
         axes.set(title=f"{policy} initial policy", xlabel="effective utility ×100")
     legend_below(figure, handles_of(figure.axes), 3)
     return figure
@@ -281,64 +233,58 @@ def draw_printed() -> Figure:
 
 def draw_parts() -> Figure:
     """What parts of methods change: utility, unfairness, and ground truth where labels reorder people."""
-    panels = (
-        ("ablation", EVERY, UTILITY, "effective utility"),
-        ("ablation", EVERY, DPU, "DPU"),
-        (
+    panels = {
+        "effective utility": ("ablation", EVERY, UTILITY),
+        "DPU": ("ablation", EVERY, DPU),
+        "ground-truth utility,\nlabels reorder people": (
             "ablation_bias_effects",
             "",
             "ground-truth utility ↑",
-            "ground-truth utility,\nlabels reorder people",
         ),
-    )
+    }
     figure, (axes_of,) = grid_of(1, 3, 2.2, width=WIDTH, sharey=True)
-    for axes, (key, group, column, label) in zip(axes_of, panels, strict=True):
-        cells = table(key)[column]
-        for k, part in enumerate(PARTS):
-            if (part, group) in cells.index:
-                lines(axes, [numbers(INTERVAL, cells[part, group])], k, BLUE, "")
-        axes.axvline(0, color=GREY, lw=0.6)
-        rows(axes, PARTS.values())
-        axes.set(title=label, xlabel="change ×100")
+    for axes, (title, (key, group, column)) in zip(axes_of, panels.items(), strict=True):
+        found = numbers(INTERVAL, key, column).xs(group, level="name")
+        bars(axes, found.reindex(PARTS).rename(PARTS), zero=0.6)
+        axes.set(title=title, xlabel="change ×100")
     return figure
 
 
 def draw_credit() -> Figure:
     """Utility of all methods on German Credit beyond that of accepting everybody."""
-    cells = table("leaderboard_credit").loc[GROUP]
-    methods = cells[cells["CPU seconds"] != ""].sort_values("rank by utility", key=_first, kind="stable")
+    cells = read_table("leaderboard_credit").loc[GROUP]
+    ranks = cells["rank by utility"].str.extract(r"(\d+)", expand=False).astype(float)
+    methods = ranks[cells["CPU seconds"] != ""].sort_values(kind="stable").index
     figure, (panels,) = grid_of(1, 2, 4.2, width=WIDTH, sharey=True)
     for axes, column in zip(panels, (UTILITY, TEST), strict=True):
-        everybody = numbers(MEAN, cells.loc["accept everybody", column])[0]
-        spreads = [numbers(SPREAD, text) for text in methods[column]]
-        beyond = [(mean - everybody, mean - everybody - std, mean - everybody + std) for mean, std in spreads]
-        for k, one in enumerate(beyond):
-            lines(axes, [one], k, BLUE if one[0] > 0 else ORANGE, "")
-        axes.axvline(0, color=GREY, lw=0.8)
-        rows(axes, methods.index)
+        everybody = numbers(MEAN, "leaderboard_credit", column)[0][GROUP, "accept everybody"]
+        beyond = spreads("leaderboard_credit", column).loc[GROUP].loc[methods] - everybody
+        for colour, own in ((BLUE, beyond[0] > 0), (ORANGE, beyond[0] <= 0)):
+            bars(axes, beyond.where(own), colour, zero=0.8 * (colour == ORANGE))
         axes.set(title=column.removesuffix(" ↑"), xlabel="beyond accepting everybody, ×100")
     return figure
 
 
 def draw_audits() -> Figure:
     """Coverage of intervals of scores by the number of rows: of the accepted alone, and doubly robust."""
-    told = table("scores")
-    sizes = {int(name.split()[0].replace(",", "")): name for name in told.columns if name.endswith("rows")}
-    figure, panels = grid_of(len(SELECTIONS), len(SCORES), 2.9, width=WIDTH, sharex=True, sharey=True)
-    for (line, selection), (column, score) in itertools.product(enumerate(SELECTIONS), enumerate(SCORES)):
-        axes: Axes = panels[line, column]
-        for name, colour, label in (
-            (score, BLUE, "doubly robust"),
-            (f"{score}, accepted alone", ORANGE, "the accepted alone"),
+    told = read_table("scores").filter(like="rows")
+    sizes = [int(name.split()[0].replace(",", "")) for name in told]
+    covered = pd.concat([numbers(COVERAGE, "scores", column)[0] for column in told], axis=1)
+    selections = ("selected by the score itself", "selected by another score")
+    scores = ("AUC", "KS", "label − score")
+    figure, panels = grid_of(2, 3, 2.9, width=WIDTH, sharex=True, sharey=True)
+    for axes, (selection, score) in zip(panels.ravel(), itertools.product(selections, scores), strict=True):
+        for ending, colour, label in (
+            ("", BLUE, "doubly robust"),
+            (", accepted alone", ORANGE, "the accepted alone"),
         ):
-            covered = [
-                numbers(COVERAGE, cell("scores", selection, name, column)) for column in sizes.values()
-            ]
-            axes.plot([*sizes], covered, "o-", ms=3, color=colour, label=label)
+            axes.plot(
+                sizes, covered.loc[(selection, f"{score}{ending}")], "o-", ms=3, color=colour, label=label
+            )
         axes.axhline(95, color=GREY, lw=0.8, ls="--")
         axes.set(xscale="log", ylim=(0, 103), title=f"{score}, {selection}")
         axes.title.set_fontsize(6.5)
-    label_grid(panels, "rows of the log", ylabels=["% that cover"] * len(SELECTIONS))
+    label_grid(panels, "rows of the log", ylabels=["% that cover"] * len(selections))
     legend_below(figure, handles_of(panels.ravel()), 2)
     return figure
 
@@ -346,30 +292,26 @@ def draw_audits() -> Figure:
 def draw_questions() -> Figure:
     """The four questions: tools by world, hidden reasons, more than two groups, and amounts."""
     figure, ((truth, hidden), (groups, amounts)) = grid_of(2, 2, 4.6, width=WIDTH)
+    x, y = (numbers(INTERVAL, "questions_truth", of)[0] for of in ("CFU ↓", "ground-truth utility ↑"))
     for world, mark in (("truth gap 0, label bias 1", "o"), ("truth gap 0.4, label bias 1", "s")):
-        cells = table("questions_truth").loc[world]
         for tool, colour in COLOURS.items():
-            x, y = (numbers(INTERVAL, cells.loc[tool, one])[0] for one in ("CFU ↓", "ground-truth utility ↑"))
-            truth.plot(x, y, mark, ms=5, color=colour, label=tool if mark == "o" else "")
+            at, label = (world, tool), tool if mark == "o" else ""
+            truth.plot(x[at], y[at], mark, ms=5, color=colour, label=label)
     truth.set_title("labels depend on the group\n(circles: truth does not, squares: it does)")
     truth.set(xlabel="CFU ×100", ylabel="ground-truth utility ×100")
-    for shift, colour, column in (
-        (-0.15, ORANGE, "utility after the warm-up ↑"),
-        (0.15, BLUE, "utility later ↑"),
-    ):
-        cells = table("questions_hidden").loc["COMPAS, Γ = 3, exploration: none", column]
-        intervals(hidden, cells, cells.index, shift, colour)
+    columns = {ORANGE: "utility after the warm-up ↑", BLUE: "utility later ↑"}
+    for shift, (colour, column) in zip(SHIFTS, columns.items(), strict=True):
+        found = numbers(INTERVAL, "questions_hidden", column).loc["COMPAS, Γ = 3, exploration: none"]
+        bars(hidden, found, colour, shift)
     hidden.set_title("hidden reasons, Γ = 3, COMPAS\n(orange: first policy, blue: later)")
     hidden.set_xlabel("change of utility ×100")
-    cells = table("questions_groups_differences")["utility ↑"]
-    sets = [group for group, name in cells.index if name == f"FairAll (I+II){ALIKE}"]
-    for shift, colour, words in ((-0.15, GREY, ""), (0.15, BLUE, ALIKE)):
-        own = [cells[group, f"FairAll (I+II){words}"] for group in sets]
-        intervals(groups, own, sets, shift, colour)
+    utility = numbers(INTERVAL, "questions_groups_differences", "utility ↑")
+    for shift, colour, words in zip(SHIFTS, (GREY, BLUE), ("", ALIKE), strict=True):
+        bars(groups, utility.xs(f"FairAll (I+II){words}", level="name"), colour, shift)
     groups.set_title("FairAll with four and eight groups\n(grey: as published, blue: cut, memory of all)")
     groups.set_xlabel("utility ×100 less that of equal rates by thresholds")
-    cells = table("questions_amounts_paired")["money per 100 test people ↑"]
-    intervals(amounts, cells, [f"{group.split(',')[0]}, {name}" for group, name in cells.index])
+    money = numbers(INTERVAL, "questions_amounts_paired", "money per 100 test people ↑")
+    bars(amounts, money.set_axis([f"{group.split(',')[0]}, {name}" for group, name in money.index]))
     amounts.set(title="amounts in place of one cost", xlabel="more money per 100 people")
     truth.legend(handles_of([truth]).values(), handles_of([truth]).keys(), fontsize=6)
     for axes in (hidden, groups, amounts):
@@ -377,32 +319,30 @@ def draw_questions() -> Figure:
     return figure
 
 
-def intervals(
-    axes: Axes, cells: Iterable[str], names: Iterable[str], start: float = 0, colour: str = BLUE
+def bars(
+    axes: Axes, found: pd.DataFrame, colour: str = BLUE, start: float = 0, label: str = "", zero: float = 0
 ) -> None:
-    """Draw a row per cell that holds a mean and its interval."""
-    lines(axes, [numbers(INTERVAL, shown) for shown in cells], start, colour, "")
-    rows(axes, names)
+    """Draw means with their ends below each other and name the rows, perhaps with a line at 0."""
+    axes.errorbar(
+        found[0],
+        start + np.arange(len(found)),
+        xerr=[found[0] - found[1], found[2] - found[0]],
+        fmt="o",
+        ms=3,
+        lw=1,
+        color=colour,
+        label=label,
+    )
+    if zero:
+        axes.axvline(0, color=GREY, lw=zero)
+    name_rows(axes, [*found.index])
 
 
-def lines(axes: Axes, spreads: Iterable[Sequence[float]], start: float, colour: str, label: str) -> None:
-    """Draw means with the ends of their intervals, below each other from `start` on."""
-    for k, (mean, low, high) in enumerate(spreads):
-        ends = [[mean - low], [high - mean]]
-        axes.errorbar([mean], [start + k], xerr=ends, fmt="o", ms=3, lw=1, color=colour, label=label)
-
-
-def rows(axes: Axes, names: Iterable[str]) -> None:
+def name_rows(axes: Axes, names: Sequence[str]) -> None:
     """Name the rows of a panel, the first on top."""
-    names = list(names)
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(axis="x", lw=0.3, alpha=0.5)
-
-
-def _first(ranks: pd.Series) -> pd.Series:
-    """The better end of ranks such as `1 to 2*`."""
-    return ranks.str.extract(r"(\d+)", expand=False).astype(int)
 
 
 FIGURES = tuple(

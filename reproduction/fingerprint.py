@@ -7,7 +7,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +38,8 @@ NAMED_IN = {
         *((f"questions_{word}", sweeps) for word, sweeps in QUESTIONS.items()),
     )
 } | {"rivals": ["rivals.yaml"], "reject_inference": ["reject_inference.yaml"]}
-# Studies of `simulations`, whose fingerprints are of code.
-SIMULATED = sorted(path.stem.removeprefix("simulated_") for path in Path(__file__).parent.glob("simulated_*"))
+# Studies of `simulations`, whose fingerprints are of their cases and of code.
+SIMULATED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("simulations.yaml").read_text())
 # Folders of conf/.
 SHARED = ("protocol", "initial_policy", "exploration", "fairness", "cost", "world")
 # Values of keys that change nothing, which new keys may have.
@@ -60,7 +59,8 @@ def fingerprint(command: str, checkout: Path = CHECKOUT) -> str:
 
     It is of the values of the files that they are composed from: conf/config.yaml, `SHARED`, and the files
     of conf/ for their methods and data sets. Comments and keys that are `OFF` do not count. That of a
-    simulation is of its own module and of the files that it tests, without comments and docstrings.
+    simulation is of its cases, of the modules of its functions and of the files that it tests, without
+    comments and docstrings.
 
     Args:
         command: of `NAMED_IN`, or `simulations_` and one of `SIMULATED`.
@@ -73,15 +73,16 @@ def fingerprint(command: str, checkout: Path = CHECKOUT) -> str:
         if command in NAMED_IN:
             parts = dict(_parts(command, checkout))
         else:
-            parts = dict(_code(f"simulated_{command.removeprefix('simulations_')}", checkout))
+            parts = dict(_code(command.removeprefix("simulations_"), checkout))
     except (OSError, yaml.YAMLError) as error:
         raise FairAllError(f"{checkout}: no configuration to tell tables of docs/ by ({error})") from error
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
-def _code(module: str, checkout: Path) -> Iterator[tuple[str, str]]:
-    tested = import_module(f"reproduction.{module}").TESTED
-    for path in (f"reproduction/{module}.py", *tested):
+def _code(name: str, checkout: Path) -> Iterator[tuple[str, Any]]:
+    own = SIMULATED[name]
+    yield "cases", [own["usual"], own["cases"]]
+    for path in (f"reproduction/{own['module']}.py", "reproduction/population.py", *own["tested"]):
         tree = ast.parse((checkout / path).read_text())
         for node in ast.walk(tree):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from fairall import FairAllError, Result, load_results, places
-from fairall.display import PageTable, Row, number, own_name, write
-from fairall.evaluate import Evaluation, judge
+from fairall.display import PageTable, Row, number, own_name, rendered, write
+from fairall.evaluate import judge
 from fairall.report import dataset_label, method_label
-from reproduction.evidence import covers
+from reproduction.evidence import answer, answers, summary
+from reproduction.evidence_logs import policy_truth
 from reproduction.items import table_of
 from reproduction.pages import publish, refuse
 from reproduction.plan import LOGS, Planned, plan, with_runs
@@ -22,7 +22,6 @@ from reproduction.runs import make
 TARGETS = ("accept_all", "oracle", "oracle_fair")  # methods whose decisions are to be judged
 EVERYBODY = TARGETS[0]  # whose log has the label of every applicant
 GAP = "equal_opportunity"
-QUANTITIES = ("value", GAP)
 UNSUPPORTED = 0.01  # share of a policy's acceptances beyond which a log cannot tell its value
 KEYS = ["log", "target", "quantity"]
 ANSWERS = [*KEYS, "estimator", "estimate", "low", "high"]
@@ -84,24 +83,21 @@ def logs(
 
 def write_bundle(folder: Path, planned: Sequence[Planned]) -> list[str]:
     """Write the logs of finished runs with their truth and our answers; return the names of the logs."""
-    tasks: dict[tuple[str, str], dict[str, Result]] = {}
-    for one in planned:
-        if one.run is not None:
-            tasks.setdefault((one.dataset, one.name("initial_policy")), {})[one.model] = one.run
-    names: list[str] = []
-    for task, runs in tasks.items():
-        if not set(TARGETS) <= set(runs):
-            continue
-        decided = {target: pd.read_csv(runs[target].path / DECISIONS) for target in TARGETS}
-        for model in (name for name in runs if name not in TARGETS):
-            run = runs[model]
-            of_seeds = {seed: "-".join((*task, model, run.identity, str(seed))) for seed in run.seeds}
-            names += of_seeds.values()
-            left = [seed for seed, name in of_seeds.items() if not (folder / ANSWERED.format(name)).exists()]
-            own = pd.read_csv(run.path / DECISIONS) if left else pd.DataFrame()
-            for seed in left:
-                write_log(folder, of_seeds[seed], run, own, seed, decided)
-    write(folder / "README.md", card(tasks))
+    runs = {(one.dataset, one.name("initial_policy"), one.model): one.run for one in planned if one.run}
+    read = cache(lambda path: pd.read_csv(path / DECISIONS))
+    tasks, names = dict[tuple[str, str], list[str]](), list[str]()
+    for (*task, model), run in runs.items():
+        tasks.setdefault((task[0], task[1]), []).append(model)
+        of_targets = {target: runs.get((*task, target)) for target in TARGETS}
+        for seed in run.seeds if model not in TARGETS and all(of_targets.values()) else ():
+            names.append("-".join((*task, model, run.identity, str(seed))))
+            if not (folder / ANSWERED.format(names[-1])).exists():
+                tables = {target: read(of.path) for target, of in of_targets.items() if of}
+                write_log(folder, names[-1], run, read(run.path), seed, tables)
+    methods = dict.fromkeys(model for models in tasks.values() for model in models if model not in TARGETS)
+    told = {"answers": ANSWERS, "percent": 100 * UNSUPPORTED, "methods": [*map(method_label, methods)]}
+    told["datasets"] = [dataset_label(name) for name in dict.fromkeys(dataset for dataset, _ in tasks)]
+    write(folder / "README.md", rendered("logs.md.jinja", told, "reproduction") + "\n")
     return names
 
 
@@ -112,18 +108,14 @@ def write_log(
     log, label = log_of(run, table, seed, decided)
     (folder / "logs").mkdir(parents=True, exist_ok=True)
     log.to_parquet(folder / "logs" / f"{name}.parquet", index=False)
-    tables = {
-        TRUTH: truth_of(log, label, run.config.cost.value),
-        ANSWERED: own_answers(log, run.config.cost.value),
-    }
-    for path, found in tables.items():
-        found.insert(0, "log", name)
-        write(folder / path.format(name), found.to_csv(index=False))
+    for path, found in ((TRUTH, truth_of), (ANSWERED, own_answers)):
+        rows = found(log, label, run.config.cost.value)
+        write(folder / path.format(name), rows.assign(log=name)[["log", *rows]].to_csv(index=False))
 
 
 def log_of(
     run: Result, table: pd.DataFrame, seed: int, decided: Mapping[str, pd.DataFrame]
-) -> tuple[pd.DataFrame, np.ndarray]:
+) -> tuple[pd.DataFrame, pd.Series]:
     """The log of a seed, with a column of acceptance probabilities for each target; and everybody's label.
 
     Args:
@@ -135,25 +127,22 @@ def log_of(
     Raises:
         FairAllError: where the applicants are not the same.
     """
-    own = table[table["seed"] == seed].drop(columns="seed").reset_index(drop=True)
-    people = [name for name in own.columns if name not in ("propensity", "decision", "label")]
-    for name, of_target in decided.items():
-        other = of_target[of_target["seed"] == seed].reset_index(drop=True)
+    own, *others = (of[of["seed"] == seed].reset_index(drop=True) for of in (table, *decided.values()))
+    people = own.columns.difference(["propensity", "decision", "label"])
+    for name, other in zip(decided, others, strict=True):
         if not own[people].equals(other[people]):
             raise FairAllError(f"{run.path}: other applicants than those of model={name}; make both anew")
         own[f"target_{name}"] = other["propensity"]
-    everybody = decided[EVERYBODY]
-    return own, everybody.loc[everybody["seed"] == seed, "label"].to_numpy(dtype=float)
+    return own.drop(columns="seed"), others[0]["label"].astype(float)
 
 
-def described(log: pd.DataFrame) -> tuple[list[str], str]:
-    """Names of the features of a log, and of its groups."""
-    given = [name for name in log.columns if not name.startswith("target_")]
-    given = [name for name in given if name not in ("time_step", "propensity", "decision", "label")]
-    return given[:-1], given[-1]
+def described(log: pd.DataFrame) -> list[str]:
+    """Names of the features of a log, and last of its groups."""
+    known = ("time_step", "propensity", "decision", "label")
+    return [name for name in log.columns if name not in known and not name.startswith("target_")]
 
 
-def truth_of(log: pd.DataFrame, label: np.ndarray, cost: float) -> pd.DataFrame:
+def truth_of(log: pd.DataFrame, label: pd.Series, cost: float) -> pd.DataFrame:
     """What is withheld: for each target and quantity its true value, and whether the log can tell.
 
     A log can tell unless more than `UNSUPPORTED` of the target's acceptances are of people whom nobody could
@@ -165,55 +154,29 @@ def truth_of(log: pd.DataFrame, label: np.ndarray, cost: float) -> pd.DataFrame:
         label: of everybody, shape (N,).
         cost: c.
     """
-    features, sensitive = described(log)
-    chance = log.groupby([*features, sensitive], dropna=False)["propensity"].transform("max")
-    never = (chance == 0).to_numpy()
+    people = described(log)
+    never = log.groupby(people, dropna=False)["propensity"].transform("max") == 0
     rows = []
     for target in TARGETS:
-        a, s = log[f"target_{target}"].to_numpy(), log[sensitive].to_numpy()
-        rates = [a[(s == group) & (label == 1)].mean() for group in np.unique(s)]
+        a = log[f"target_{target}"]
+        true = policy_truth(a, label, log[people[-1]], 1 - cost, cost)
         shares = {"value": (a * never).sum() / max(a.sum(), 1e-12), GAP: never.mean()}
-        true = {"value": (a * (label - cost)).mean(), GAP: max(rates) - min(rates)}
-        rows += [
-            {
-                "target": target,
-                "quantity": name,
-                "truth": true[name],
-                "unsupported": shares[name],
-                "can_tell": shares[name] <= UNSUPPORTED,
-            }
-            for name in QUANTITIES[: 1 if target == EVERYBODY else None]  # everybody's gap is 0
-        ]
-    return pd.DataFrame(rows)
+        asked = ("value",) if target == EVERYBODY else ("value", GAP)  # everybody's gap is 0
+        rows += [(target, name, true[name], shares[name], shares[name] <= UNSUPPORTED) for name in asked]
+    return pd.DataFrame(rows, columns=["target", "quantity", "truth", "unsupported", "can_tell"])
 
 
-def own_answers(log: pd.DataFrame, cost: float) -> pd.DataFrame:
-    """Our estimates for each target; without numbers where `evaluate` refuses."""
-    features, sensitive = described(log)
-    people = log[[*features, sensitive, "decision", "label", "propensity"]]
+def own_answers(log: pd.DataFrame, label: pd.Series, cost: float) -> pd.DataFrame:
+    """Our estimates for each target, as of `truth_of`; without numbers where `evaluate` refuses."""
+    people = described(log)
+    told = {"decision": "decision", "label": "label", "propensity": "propensity", "sensitive": people[-1]}
+    policies, table = [log[f"target_{target}"].to_numpy() for target in TARGETS], log[[*people, *[*told][:3]]]
     try:
-        found = judge(
-            [log[f"target_{target}"].to_numpy() for target in TARGETS],
-            people,
-            decision="decision",
-            label="label",
-            sensitive=sensitive,
-            propensity="propensity",
-            cost=cost,
-        )
-        answers = dict(zip(TARGETS, map(list, map(_answers, found)), strict=True))
-    except FairAllError:
-        nothing = [{"quantity": name, "estimator": "dr"} for name in QUANTITIES]
-        answers = dict.fromkeys(TARGETS, nothing)
-    rows = [{"target": target, **one} for target, own in answers.items() for one in own]
+        found = [answers(one, "logs") for one in judge(policies, table, cost=cost, **told)]
+    except FairAllError as error:
+        found = [iter([answer(name, "dr", {"why": str(error)}) for name in ("value", GAP)]) for _ in TARGETS]
+    rows = [{"target": target, **one} for target, own in zip(TARGETS, found, strict=True) for one in own]
     return pd.DataFrame(rows, columns=ANSWERS[1:])
-
-
-def _answers(found: Evaluation) -> Iterator[dict[str, Any]]:
-    values = [("value", name, of) for name, of in found.values.items()]
-    gaps = [(GAP, name, of) for name, of in found.fairness[GAP].items()]
-    for quantity, name, of in (*values, *gaps):
-        yield {"quantity": quantity, "estimator": name, **of._asdict()}
 
 
 def read_answers(path: Path) -> pd.DataFrame:
@@ -241,47 +204,43 @@ def scores(truth: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
         answers: with `ANSWERS`; a row without an estimate, or no row, is a refusal.
 
     Returns:
-        Columns quantity, estimator, questions, can_tell (their number), and of those answered that can be
-        told: error (mean absolute), bias, intervals (their number), covered (share of them), width (mean).
-        wrongly_refused is a share of those that can be told, rightly_refused of those that cannot.
+        Columns quantity, estimator, questions, can_tell (their number), and of those that can be told:
+        error (mean absolute), bias, covered (share of the intervals), width (their mean), wrongly_refused
+        (share); of those that cannot rightly_refused.
     """
-    rows = []
-    for (quantity, estimator), own in answers.groupby(["quantity", "estimator"], sort=False):
-        asked = truth[truth["quantity"] == quantity]
-        table = asked.merge(own[[*KEYS, "estimate", "low", "high"]], on=KEYS, how="left", validate="1:1")
-        answered, can = table["estimate"].notna(), table["can_tell"].astype(bool)
-        told = table[answered & can]
-        off = told["estimate"] - told["truth"]
-        ends = told[told["low"].notna() & told["high"].notna()]
-        rows.append(
-            {
-                "quantity": quantity,
-                "estimator": estimator,
-                "questions": len(asked),
-                "error": off.abs().mean(),
-                "bias": off.mean(),
-                "covered": covers(ends).mean() if len(ends) else np.nan,
-                "intervals": len(ends),
-                "width": (ends["high"] - ends["low"]).mean(),
-                "wrongly_refused": (~answered[can]).mean(),
-                "rightly_refused": (~answered[~can]).mean(),
-                "can_tell": int(can.sum()),
-            }
-        )
-    return pd.DataFrame(rows)
+    of = ["quantity", "estimator"]
+    asked = truth.merge(answers[of].drop_duplicates(), on="quantity")
+    told = answers.dropna(subset="estimate")
+    table = asked.merge(told[[*KEYS, "estimator", "estimate", "low", "high"]], "left", validate="1:1")
+    can = table["can_tell"].astype(bool)
+    counts = table.assign(can=can).groupby(of, sort=False)["can"].agg(questions="size", can_tell="sum")
+    refused = table["estimate"].isna().groupby([*(table[key] for key in of), can]).mean().unstack()
+    refused = refused.reindex(columns=[True, False]).set_axis(["wrongly_refused", "rightly_refused"], axis=1)
+    found = summary(table[can]).set_index(of)[["off", "error", "covered", "width"]]
+    found.columns = ["error", "bias", "covered", "width"]
+    return counts.join(found).join(refused).reset_index()
 
 
 def score_table(
     truth: pd.DataFrame, given: Mapping[str, pd.DataFrame], planned: Sequence[Planned]
 ) -> PageTable:
     """Scores of several files of answers."""
-    rows, records = [], []
-    for name, answers in given.items():
-        for one in scores(truth, answers).to_dict("records"):
-            cells = [number(one[key], 100, digits) for key, digits in SCORES.values()]
-            cells.insert(0, f"{one['can_tell']} of {one['questions']}")
-            rows.append(Row(str(one["quantity"]), f"{name}: {one['estimator']}", cells))
-            records.append({"answers": name, **one})
+    records = [
+        {"answers": name, **one}
+        for name, answers in given.items()
+        for one in scores(truth, answers).to_dict("records")
+    ]
+    rows = [
+        Row(
+            one["quantity"],
+            f"{one['answers']}: {one['estimator']}",
+            [
+                f"{one['can_tell']} of {one['questions']}",
+                *(number(one[key], 100, digits) for key, digits in SCORES.values()),
+            ],
+        )
+        for one in records
+    ]
     return table_of(
         ["can be told", *SCORES],
         rows,
@@ -293,40 +252,3 @@ def score_table(
         "mean absolute error, bias, coverage and mean width of 95 % intervals, and the share that is refused "
         "wrongly; of the others, the share that is refused rightly.",
     )
-
-
-def card(tasks: Mapping[tuple[str, str], Mapping[str, Result]]) -> str:
-    """The text that accompanies a bundle."""
-    datasets = list(dict.fromkeys(dataset for dataset, _ in tasks))
-    models = list(dict.fromkeys(model for runs in tasks.values() for model in runs if model not in TARGETS))
-    return f"""# Logs of decisions with exact propensities and withheld truth
-
-Each file `logs/DATASET-INITIAL_POLICY-METHOD-RUN-SEED.parquet` is what a method left that learnt while it
-decided: a row per applicant in the order of the `time_step`, with the features, the group (the column before
-`propensity`), the `propensity` of acceptance at that time, which is exact and depends on the rows before, the
-`decision`, and the `label` of the accepted.
-
-Data sets: {", ".join(map(dataset_label, datasets))}. Methods: {", ".join(map(method_label, models))}.
-
-## Questions
-
-The policies to judge have their acceptance probabilities a in `target_accept_all`, `target_oracle` and
-`target_oracle_fair`. Asked is for each the `value`, the mean of a·(y − c) over all rows, and of the oracles
-the `equal_opportunity` gap, the largest difference between groups of the acceptance rate among people with
-label 1. Answer with a CSV file of the columns {", ".join(ANSWERS)}.
-No estimate is a refusal, which is right where the log cannot tell.
-
-    python -m reproduction logs --answers answers.csv
-
-## Truth
-
-`truth/`, not to be read by estimators, has the answers from everybody's label, and whether the log can tell.
-It cannot where more than {100 * UNSUPPORTED:.0f} % of the policy's acceptances (for the gap: of
-all people) are of people without any row of equal features and group that had a propensity above 0.
-`answers/` has the estimates of `fairall evaluate`.
-
-## Licences
-
-The rows are those of the data sets, under their licences and terms (docs/licences.md): those of COMPAS and
-MEPS are not to be passed on.
-"""

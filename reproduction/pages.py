@@ -8,8 +8,11 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from fairall import Config, FairAllError
 from fairall.display import (
@@ -33,6 +36,10 @@ from reproduction.runs import in_words, read_durations
 BLOCK = re.compile(r"^<!-- begin: (\S+) -->\n(.*?)^<!-- end: \1 -->", re.DOTALL | re.MULTILINE)
 BEGIN = re.compile(r"^<!-- begin: (\S+) -->$", re.MULTILINE)
 PICTURE = re.compile(r"\(figures/([\w-]+)\.png\)")
+CELLS = re.compile(r"(?<!\\)\|")  # what parts the cells of a row in Markdown
+ESCAPED = re.compile(r"\\(.)|\*\*")
+DOCS = Path(__file__).parents[1] / "docs"
+INDEX = ["group", "name"]  # of rows
 BESIDE = "tables/"  # before the key of a block that links a table, in a file beside the page
 SETTING = "setting"  # block with the line about when and on what a page was made
 ENDINGS = (".png", ".pdf", ".md", ".tex", ".csv")
@@ -123,9 +130,44 @@ def _made(line: str) -> str:
 
 
 def shown_csv(table: PageTable) -> str:
-    """A table as CSV, its cells as on a terminal: `*` behind the best value, a printed one in brackets."""
-    shown = table.frame.map(str).rename_axis(index=["group", "name"])
-    return shown.to_csv(lineterminator="\n")
+    """A table as CSV: a row per cell, as on a terminal; of values by seed, a row per measure.
+
+    In a cell `*` is behind the best value, and a printed value in brackets.
+    """
+    shown = table.frame.map(str).rename_axis(index=INDEX, columns="measure")
+    by_seed = "measure" in shown
+    return (shown if by_seed else shown.stack(future_stack=True).rename("shown")).to_csv(lineterminator="\n")
+
+
+@cache
+def read_table(key: str) -> pd.DataFrame:
+    """A table of results of docs/, from its file or its block on a page.
+
+    Args:
+        key: of the table.
+
+    Returns:
+        Cells as they are shown, by group and name; not to be changed.
+
+    Raises:
+        FairAllError: where there is no such table.
+    """
+    path = DOCS / f"{BESIDE}{key}.csv"
+    if path.exists():
+        cells = pd.read_csv(path, dtype=str, keep_default_na=False)
+        if "shown" not in cells:
+            return cells.set_index(INDEX)
+        again = cells.groupby([*INDEX, "measure"]).cumcount()  # of rows of the same group and name
+        return cells.set_index([*INDEX, again, "measure"])["shown"].unstack(sort=False).droplevel(-1)
+    for page in sorted(DOCS.rglob("*.md")):
+        for name, content in BLOCK.findall(page.read_text()):
+            lines = [line for line in content.splitlines() if line.startswith("|")]
+            if name == key and lines:
+                head, _, *rows = (
+                    [ESCAPED.sub(r"\1", cell).strip() for cell in CELLS.split(line)[1:-1]] for line in lines
+                )
+                return pd.DataFrame(rows, columns=[*INDEX, *head[2:]]).set_index(INDEX)
+    raise FairAllError(f"{DOCS}: no table of results {key}")
 
 
 def setting(line: str, outputs: Path) -> str:

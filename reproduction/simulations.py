@@ -1,6 +1,6 @@
 """Simulations of what `fairall live`, `evaluate` and `data` promise about errors, against a known truth.
 
-A study is a module `simulated_NAME` with TITLE, NOTE, TESTED (files of the package that it tests) and CASES.
+The studies and their cases are in simulations.yaml.
 """
 
 from __future__ import annotations
@@ -9,23 +9,27 @@ import operator
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
 from fairall import FairAllError, places
-from fairall.display import PageTable, Row, frame_of, records_of
+from fairall.display import PageTable, Row
 from reproduction.batches import computed
 from reproduction.fingerprint import SIMULATED, fingerprint
+from reproduction.items import table_of
 from reproduction.pages import publish, refuse
 from reproduction.plan import nearest
+from reproduction.population import Events, Random
 
 BATCH = 5  # replicates that are saved together
-COLUMNS = ("replicate", "event", "happened")
+COLUMNS = ("case", "replicate", "event", "happened")  # the case by its place
 COMPARE = {"≤": operator.le, "≥": operator.ge}
 
 
@@ -41,9 +45,23 @@ class Case(NamedTuple):
     """
 
     name: str
-    replicate: Callable[[np.random.Generator], Mapping[str, bool]]
+    replicate: Callable[[Random], Events]
     replicates: int
-    claims: Mapping[str, tuple[str, float]]
+    claims: Mapping[str, str]
+
+
+def cases(study: str) -> Iterator[Case]:
+    """The cases of a study, as simulations.yaml has them."""
+    own = SIMULATED[study]
+    module = import_module(f"reproduction.{own['module']}")
+    for case in own["cases"]:
+        given = {"claims": {}, "each": {}} | own["usual"] | case
+        name, function, *rest, each = (
+            given.pop(key) for key in ("name", "function", "replicates", "claims", "each")
+        )
+        for values in product(*each.values()):
+            arguments = given | dict(zip(each, values, strict=True))
+            yield Case(name.format(**arguments), partial(getattr(module, function), **arguments), *rest)
 
 
 def simulations(
@@ -69,113 +87,96 @@ def simulations(
     """
     config = places(overrides)
     refuse(into, config)
-    for name in asked:
+    names = asked or [*SIMULATED]
+    for name in names:
         if name not in SIMULATED:
-            raise FairAllError(f"{name}: no such simulation{nearest(name, SIMULATED)}")
-    end, names = time.monotonic() + 3600 * hours, asked or SIMULATED
+            raise FairAllError(f"{name}: no such simulation{nearest(name, [*SIMULATED])}")
+    end = time.monotonic() + 3600 * hours
     for done, name in enumerate(names):
         of = f"simulations_{name}"
-        made = Path(config.outputs_dir) / "simulations" / f"{name}_{fingerprint(of)}"
+        made = Path(config.outputs_dir) / "simulations" / f"{name}_{fingerprint(of)}.csv"
         left = max(end - time.monotonic(), 0.0) / 3600
         make(name, made, jobs or 1, left / (len(names) - done))
-        if not any(made.iterdir()):
-            continue
-        publish(
-            of,
-            f"FairAll: {study(name).TITLE}",
-            {"": [table(name, made)]},
-            config,
-            folder=folder and folder / name,
-            into=into,
-            known=lambda: [f"simulations_{other}" for other in SIMULATED],
-        )
+        if made.exists():
+            publish(
+                of,
+                f"FairAll: {SIMULATED[name]['title']}",
+                {"": [table(name, made)]},
+                config,
+                folder=folder and folder / name,
+                into=into,
+                known=lambda: [f"simulations_{other}" for other in SIMULATED],
+            )
     return True
-
-
-def study(name: str) -> Any:
-    """The module of a study."""
-    return import_module(f"reproduction.simulated_{name}")
 
 
 def of_evaluations() -> list[str]:
     """Names of the studies that test `fairall.evaluate`."""
-    return [
-        name for name in SIMULATED if any(path.startswith("fairall/evaluate/") for path in study(name).TESTED)
-    ]
+    return [name for name, own in SIMULATED.items() if "fairall/evaluate/" in str(own["tested"])]
 
 
-def make(name: str, folder: Path, jobs: int, hours: float = np.inf) -> None:
-    """Append the replicates that are missing to a file for each case; all cases progress alike."""
-    folder.mkdir(parents=True, exist_ok=True)
-    batches = []
-    for place, case in enumerate(study(name).CASES):
-        done = set(found(folder, place)["replicate"])
-        left = [number for number in range(case.replicates) if number not in done]
-        batches += [(name, place, left[start : start + BATCH]) for start in range(0, len(left), BATCH)]
-    batches.sort(key=lambda batch: batch[2][0] / study(name).CASES[batch[1]].replicates)
-    for (_, place, _), lines in computed(batch, batches, jobs, hours):
-        with (folder / f"{place:02d}.csv").open("a") as opened:
+def make(name: str, file: Path, jobs: int, hours: float = np.inf) -> None:
+    """Append the replicates of a study that are missing to a file; all cases progress alike."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    done = {*zip(*(found(file)[key] for key in COLUMNS[:2]), strict=True)}
+    left = sorted(
+        (number / case.replicates, place, number)
+        for place, case in enumerate(cases(name))
+        for number in range(case.replicates)
+        if (place, number) not in done
+    )
+    batches = [(name, left[start : start + BATCH]) for start in range(0, len(left), BATCH)]
+    for _, lines in computed(batch, batches, jobs, hours):
+        with file.open("a") as opened:
             opened.write(lines)
 
 
-def found(folder: Path, place: int) -> pd.DataFrame:
-    """What happened in the replicates of a case, with `COLUMNS`."""
-    file = folder / f"{place:02d}.csv"
+def found(file: Path) -> pd.DataFrame:
+    """What happened in the replicates of a study, with `COLUMNS`."""
     rows = pd.read_csv(file, names=COLUMNS) if file.exists() else pd.DataFrame(columns=COLUMNS)
-    return rows.sort_values("replicate", kind="stable", ignore_index=True)  # batches end in any order
+    return rows.sort_values(
+        ["case", "replicate"], kind="stable", ignore_index=True
+    )  # batches end in any order
 
 
-def batch(name: str, place: int, numbers: Sequence[int]) -> str:
-    """Some replicates as lines of CSV, each from a seed of its own."""
-    case = study(name).CASES[place]
-    lines = []
-    for number in numbers:
-        random = np.random.default_rng([number, zlib.crc32(f"{name}/{case.name}".encode())])
-        events = case.replicate(random)
+def batch(name: str, numbered: Sequence[tuple[float, int, int]]) -> str:
+    """Some replicates, by place of their case and number, as lines of CSV, each from a seed of its own."""
+    own, lines = [*cases(name)], []
+    for _, place, number in numbered:
+        key = zlib.crc32(f"{name}/{own[place].name}".encode())
         # A replicate without an event is not made again.
-        lines += [(number, event, int(events[event])) for event in events] or [(number, "", 0)]
+        events = own[place].replicate(np.random.default_rng([number, key])) or {"": False}
+        lines += [(place, number, event, int(happened)) for event, happened in events.items()]
     return pd.DataFrame(lines).to_csv(index=False, header=False)
 
 
-def summary(case: Case, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """For each event how often it happened, with Wilson's 95 % interval, and whether the claim holds."""
-    for event, happened in rows[rows["event"].notna()].groupby("event", sort=False)["happened"]:
-        times, of = int(happened.sum()), len(happened)
-        ends = binomtest(times, of).proportion_ci(method="wilson")
-        claim = case.claims.get(event)
-        yield {
+def holds(claim: str, times: int, of: int) -> bool:
+    """Whether an event is as rare or as frequent as claimed, if anything is."""
+    sign, limit, _ = (claim or "≥ 0 %").split()
+    return bool(COMPARE[sign](times, float(limit) / 100 * of))
+
+
+def table(name: str, file: Path) -> PageTable:
+    """For each case and event how often it happened, with Wilson's 95 % interval, and what is claimed."""
+    own, rows, records = [*cases(name)], [], []
+    for (place, event), happened in found(file).dropna().groupby(["case", "event"], sort=False)["happened"]:
+        times, of, case = int(happened.sum()), len(happened), own[place]
+        ends, claim = binomtest(times, of).proportion_ci(method="wilson"), case.claims.get(event, "")
+        share = f"{100 * times / of:.1f} [{100 * ends.low:.1f}, {100 * ends.high:.1f}]"
+        rows.append(Row(case.name, event, [f"{times} of {of}", share, claim]))
+        known = {
             "case": case.name,
             "event": event,
             "times": times,
             "of": of,
             "low": ends.low,
             "high": ends.high,
-            "claim": "" if claim is None else f"{claim[0]} {100 * claim[1]:g} %",
-            "holds": claim is None or COMPARE[claim[0]](times, claim[1] * of),
         }
-
-
-def table(name: str, folder: Path) -> PageTable:
-    """A row for each case and event."""
-    own = study(name)
-    records = [row for place, case in enumerate(own.CASES) for row in summary(case, found(folder, place))]
-    rows = [
-        Row(
-            row["case"],
-            row["event"],
-            [
-                f"{row['times']} of {row['of']}",
-                f"{100 * row['times'] / row['of']:.1f} [{100 * row['low']:.1f}, {100 * row['high']:.1f}]",
-                row["claim"],
-            ],
-        )
-        for row in records
-    ]
-    return PageTable(
+        records.append(known | {"claim": claim, "holds": holds(claim, times, of)})
+    return table_of(
+        ["replicates", "% [95 % interval]", "claim"],
+        rows,
+        records,
         key=f"simulations_{name}",
-        title=own.TITLE,
-        note=own.NOTE,
-        section="",
-        frame=frame_of(["replicates", "% [95 % interval]", "claim"], rows),
-        records=records_of(records),
+        **{text: SIMULATED[name][text] for text in ("title", "note")},
     )

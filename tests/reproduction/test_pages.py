@@ -1,6 +1,5 @@
 """Blocks of pages that are written by hand."""
 
-import csv
 import re
 import shutil
 from dataclasses import replace
@@ -20,6 +19,7 @@ from reproduction.pages import (
     copy_figures,
     fill,
     publish,
+    read_table,
     refuse,
     shown_csv,
 )
@@ -118,9 +118,11 @@ def test_a_linked_table_is_a_file_beside_the_page(page: Path) -> None:
         assert block.startswith("[One\\_two](tables/one.csv). *Made ")
         assert OF.findall(block) == [("report", fingerprint("report"))]
         assert (page.parent / "tables" / "one.csv").read_text().splitlines() == [
-            "group,name,mean ↑,front",
-            'COMPAS,FairLog,"1.0 (0.2)* F+ (1.1, −0.5 sd)","a, b"',
-            "COMPAS,Greedy,2.0,",
+            "group,name,measure,shown",
+            'COMPAS,FairLog,mean ↑,"1.0 (0.2)* F+ (1.1, −0.5 sd)"',
+            'COMPAS,FairLog,front,"a, b"',
+            "COMPAS,Greedy,mean ↑,2.0",
+            "COMPAS,Greedy,front,",
         ]
     assert [path.name for path in (page.parent / "tables").iterdir()] == ["one.csv"]
 
@@ -131,9 +133,10 @@ def test_files_of_the_documentation_are_as_a_command_writes_them() -> None:
     files = sorted((DOCS / BESIDE).iterdir())
     assert {f"{BESIDE}{path.stem}" for path in files} == linked
     for path in files:
-        with path.open(newline="") as stream:
-            (_, _, *head), *rows = csv.reader(stream)
-        frame = frame_of(head, [Row(group, name, cells) for group, name, *cells in rows])
+        columns = path.read_text().splitlines()[0].split(",")
+        assert columns[:3] == ["group", "name", "measure"]
+        assert columns[3:] == ["shown"] or path.stem.endswith("_by_seed")
+        frame = read_table(path.stem)
         table = PageTable(key=path.stem, title="", note="", frame=frame, records=records_of([]))
         assert shown_csv(table) == path.read_text(), path.name
 
@@ -270,8 +273,7 @@ def test_what_the_page_of_the_frontier_says_of_the_leaderboard() -> None:
     fronts, fairer = list[str](), list[str]()
     gaps: dict[str, dict[str, float]] = {ours: {}, oracle: {}}
     for name in ("credit", "compas", "meps", "synthetic", "adult", "law", "fico"):
-        with (DOCS / BESIDE / f"leaderboard_{name}.csv").open(newline="") as stream:
-            of = {line["name"]: line for line in csv.DictReader(stream)}
+        of = read_table(f"leaderboard_{name}").droplevel("group").T.to_dict()
 
         def value(method: str, column: str, of: dict[str, dict[str, str]] = of) -> float:
             return float(of[method][column].split(" ")[0].replace("−", "-"))

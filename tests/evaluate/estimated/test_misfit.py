@@ -16,8 +16,7 @@ from fairall.evaluate.estimated.terms import deviations, products
 from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.models import Models
-from reproduction.simulated_models import COLUMNS, ROWS, SHARED, People, Shift, none, people
-from reproduction.simulated_order import sine
+from reproduction.simulated_models import COLUMNS, ROWS, SHARED, People, Shift, none, people, sine
 
 HARD = {name: shift for name, shift in SHARED.items() if name != "parity of two"}
 HARD["swing"] = partial(sine, cycles=12)
