@@ -139,5 +139,7 @@ def test_a_changed_result_changes_page_and_figure(monkeypatch: pytest.MonkeyPatc
     changed.loc[("cut − drawn", "all data sets"), "effective utility ↑"] = "7.7 [7.6, 7.8]"
     monkeypatch.setattr(findings, "read_table", lambda key: changed if key == "ablation" else read_table(key))
     assert "7.7 \\[7.6, 7.8\\]" in text()
-    (first, *_) = findings.draw_parts().axes[0].get_lines()[0].get_xdata()
+    figures = {one.key: one.draw for one in FIGURES}
+    assert (draw := figures["findings_parts"]) is not None
+    (first, *_) = draw().axes[0].get_lines()[0].get_xdata()
     assert first == 7.7
