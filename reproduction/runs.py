@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed, wait
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -100,8 +100,7 @@ class Making:
     def __init__(self, jobs: int, durations: Durations) -> None:
         self._jobs, self._durations = jobs, durations
         self._started: dict[str, float] = {}
-        self._workers = [Worker() for _ in range(jobs)]
-        self._idle = [*self._workers]
+        self._idle: list[Worker] = []
 
     def run(self, to_do: Sequence[Planned]) -> Failures:
         """Make runs in their order; return those that failed, which do not stop the others."""
@@ -111,8 +110,8 @@ class Making:
             ThreadPoolExecutor(self._jobs) as pool,
             tqdm(total=total, disable=None, leave=False) as bar,
         ):
-            for worker in self._workers:
-                ending.callback(worker.close)
+            workers = [ending.enter_context(closing(Worker())) for _ in range(self._jobs)]
+            self._idle = [*workers]
             pending = {pool.submit(self._make, one): one for one in to_do}
             try:
                 for future in as_completed([*pending]):
@@ -126,10 +125,10 @@ class Making:
                     bar.update()
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
-                for worker in self._workers if pending else ():
+                for worker in workers if pending else ():
                     worker.stop()
                 if wait([future for future in pending if not future.cancelled()], GRACE).not_done:
-                    for worker in self._workers:
+                    for worker in workers:
                         worker.stop(signal.SIGKILL)
         return failures
 
