@@ -4,7 +4,7 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -130,18 +130,20 @@ def test_the_page_leads_with_what_covers_too_rarely(
 def test_the_studies_of_evaluations_are_made_after_the_logs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[Any] = []
-    pages = [tmp_path / "evidence.md", tmp_path / "simulations.md"]
-    for page, key in zip(pages, ("low", "simulations_swaps"), strict=True):
+    logs, pages, studies = Mock(), Mock(), Mock()
+    monkeypatch.setattr(evidence, "make", logs)
+    monkeypatch.setattr(evidence_page, "write_pages", pages)
+    monkeypatch.setattr(simulations, "simulations", studies)
+    words = ["evidence", "-o", "made", "--hours", "4", "--jobs", "2"]
+    into = [tmp_path / "evidence.md", tmp_path / "simulations.md"]
+    for page, key in zip(into, ("low", "simulations_swaps"), strict=True):
         page.write_text(f"<!-- begin: {key} -->\n<!-- end: {key} -->\n")
-    monkeypatch.setattr(evidence, "make", lambda _, logs, jobs, hours: made.append((logs, jobs, hours)))
-    monkeypatch.setattr(evidence_page, "write_pages", lambda _, into: made.append(into))
-    monkeypatch.setattr(simulations, "simulations", lambda *words: made.append(words))
-    words = ["evidence", "-o", str(tmp_path / "made"), "--hours", "4", "--jobs", "2"]
-    main([*words, "--into", str(pages[0]), "--into", str(pages[1])])
-    logs, of_logs, (_, _, of_studies, jobs, asked, hours) = made
-    assert (logs, jobs) == ((200, 2, 3.0), 2)
-    assert [of_logs, of_studies] == [pages[:1], pages[1:]]
+        words += ["--into", str(page)]
+    main(words)
+    logs.assert_called_once_with(Path("made"), 200, 2, 3.0)
+    pages.assert_called_once_with(Path("made"), into[:1])
+    _, _, of_studies, jobs, asked, hours = studies.call_args.args
+    assert (of_studies, jobs) == (into[1:], 2)
     assert 3.9 < hours <= 4
     assert {"impact", "monitor", "swaps"} <= set(asked)
     assert not {"guard", "drift", "splits"} & set(asked)

@@ -69,8 +69,7 @@ def cut_off(path: Path) -> None:
     path.unlink()
 
 
-@pytest.mark.parametrize("damage", [add_a_line, cut_off])
-@pytest.mark.parametrize("command", ["runs", "leaderboard"])
+@pytest.mark.parametrize(("command", "damage"), [("runs", cut_off), ("leaderboard", add_a_line)])
 def test_damaged_runs_are_made_again(
     command: str,
     damage: Callable[[Path], None],
