@@ -30,12 +30,9 @@ from fairall.display import (
     write,
 )
 from fairall.metrics import Spread
-from reproduction.claims import REAL as REAL_CLAIMS
-from reproduction.claims import REPRODUCED, SYNTHETIC
 from reproduction.items import grid_of
 from reproduction.pages import DOCS, publish, read_table, refuse
 from reproduction.plan import ABLATION, grid
-from reproduction.questions_truth import COLOURS
 
 NUMBER = r"(−?\d+(?:\.\d+)?)"
 # What cells of tables of results hold.
@@ -138,11 +135,11 @@ def reproduced(policy: str, splits: bool = True, kinds: Sequence[bool] = (False,
         splits: a split of the data for each seed; False: one split.
         kinds: of claims that count: False that a method is better, True that it is no worse.
     """
-    names = [claim.text for claim in (*REAL_CLAIMS, *SYNTHETIC) if claim.no_worse in kinds]
     keys = ("claims_splits_real", "claims_splits_synthetic") if splits else ("claims", "claims_synthetic")
     cells = pd.concat([read_table(f"{key}_{policy}").stack() for key in keys])
-    counted = cells[cells.index.get_level_values("name").isin(names)]
-    return f"{counted.str.startswith(REPRODUCED).sum()} of {len(counted)}"
+    no_worse = cells.index.get_level_values("name").str.contains("no less|no greater")
+    counted = cells[pd.Index(no_worse).isin(kinds)]
+    return f"{counted.str.startswith('reproduced').sum()} of {len(counted)}"
 
 
 def effects(effect: str, column: str) -> pd.Series:
@@ -282,13 +279,13 @@ def audits(axes: Axes, selection: str, score: str) -> None:
     axes.set(xscale="log", ylim=(0, 103))
 
 
-def truths(axes: Axes) -> None:
-    """Tools by ground-truth utility and CFU, where the truth depends on the group and where it does not."""
+def truths(axes: Axes, worlds: Mapping[str, str], tools: Mapping[str, str]) -> None:
+    """Tools by ground-truth utility and CFU: the marks of some worlds, and the colours of tools."""
     x, y = (numbers(INTERVAL, "questions_truth", of)[0] for of in ("CFU ↓", "ground-truth utility ↑"))
-    for world, mark in (("truth gap 0, label bias 1", "o"), ("truth gap 0.4, label bias 1", "s")):
-        for tool, colour in COLOURS.items():
-            at, label = (world, tool), tool if mark == "o" else ""
-            axes.plot(x[at], y[at], mark, ms=5, color=colour, label=label)
+    for world, mark in worlds.items():
+        for tool, colour in tools.items():
+            at = (world, tool)
+            axes.plot(x[at], y[at], mark, ms=5, color=colour, label=tool if mark == "o" else "")
     axes.legend(handles_of([axes]).values(), handles_of([axes]).keys(), fontsize=6)
 
 

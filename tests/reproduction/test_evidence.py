@@ -13,7 +13,7 @@ from pytest_regressions.file_regression import FileRegressionFixture
 
 from reproduction import evidence, evidence_page, simulations
 from reproduction.__main__ import main
-from reproduction.evidence import CASES, FILE, batches, called, evaluations, judged, summary
+from reproduction.evidence import CASES, FILE, called, evaluations, judged, summary, to_do
 from reproduction.evidence_logs import linear, truth_of
 from reproduction.pages import read_table
 
@@ -92,9 +92,8 @@ def test_cases_of_a_large_share_do_not_wait_for_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(evidence, "CASES", CASES)
-    order = [(case, rows) for case, rows, _ in batches(tmp_path, 40)]
     kinds = [(place, rows) for place, case in enumerate(CASES) for rows in case.sizes]
-    assert sorted(order[: len(kinds)]) == kinds
+    assert [(case, rows) for case, rows, _ in to_do(tmp_path, 40)[: len(kinds)]] == kinds
 
 
 def test_a_summary_of_given_evaluations() -> None:
