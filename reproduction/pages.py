@@ -214,6 +214,5 @@ def copy_figures(page: Path, figures: Path) -> None:
 def _processor() -> str:
     """Model of the processor on Linux, elsewhere its architecture."""
     path = Path("/proc/cpuinfo")
-    lines = path.read_text().splitlines() if path.exists() else []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.machine()
+    model = re.search(r"^model name\s*: (.+)", path.read_text(), re.MULTILINE) if path.exists() else None
+    return model[1] if model else platform.machine()

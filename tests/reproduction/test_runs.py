@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -58,21 +57,9 @@ def test_goes_on_after_an_interruption_and_skips_what_is_finished(
     assert capsys.readouterr().out.startswith("2 runs: 2 finished, 0 to do; nothing to wait for")
 
 
-def add_a_line(path: Path) -> None:
-    path.write_text(path.read_text() + "x\n")
-
-
-def cut_off(path: Path) -> None:
-    """As of a copy that ended early: DONE has one line left, and metrics.csv is not there."""
-    done = path.with_name("DONE")
-    done.write_text(done.read_text().splitlines(keepends=True)[0])
-    path.unlink()
-
-
-@pytest.mark.parametrize(("command", "damage"), [("runs", cut_off), ("leaderboard", add_a_line)])
+@pytest.mark.parametrize("command", ["runs", "leaderboard"])
 def test_damaged_runs_are_made_again(
     command: str,
-    damage: Callable[[Path], None],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -84,7 +71,10 @@ def test_damaged_runs_are_made_again(
     assert typed(*planned.words, cwd=tmp_path).returncode == 0
     path = run_folder(tmp_path / "outputs") / "metrics.csv"
     whole = path.read_bytes()
-    damage(path)
+    # As of a copy that ended early: DONE has one line left, and metrics.csv is not there.
+    done = path.with_name("DONE")
+    done.write_text(done.read_text().splitlines(keepends=True)[0])
+    path.unlink()
     assert main([command, *words]) == 0
     printed = capsys.readouterr().out
     assert f"Warning: {path.parent.relative_to(tmp_path)}: " in printed
