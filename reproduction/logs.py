@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -86,10 +87,11 @@ def write_bundle(folder: Path, planned: Sequence[Planned]) -> list[str]:
     runs = {(one.dataset, one.name("initial_policy"), one.model): one.run for one in planned if one.run}
     read, names = cache(lambda path: pd.read_csv(path / DECISIONS)), list[str]()
     (folder / "logs").mkdir(parents=True, exist_ok=True)
-    for (*task, model), run in runs.items():
-        targets = [runs[*task, target].path for target in TARGETS if (*task, target) in runs]
+    for (dataset, policy, model), run in runs.items():
+        of_targets = [runs.get((dataset, policy, target)) for target in TARGETS]
+        targets = [of.path for of in of_targets if of]
         for seed in run.seeds if model not in TARGETS and len(targets) == len(TARGETS) else ():
-            name = "-".join((*task, model, run.identity, str(seed)))
+            name = f"{dataset}-{policy}-{model}-{run.identity}-{seed}"
             names.append(name)
             if (folder / ANSWERED.format(name)).exists():
                 continue
@@ -158,7 +160,8 @@ def truth_of(log: pd.DataFrame, label: pd.Series, cost: float) -> pd.DataFrame:
 def own_answers(log: pd.DataFrame, label: pd.Series, cost: float) -> pd.DataFrame:
     """Our estimates for each target, as of `truth_of`; without numbers where `evaluate` refuses."""
     people = described(log)
-    told = {"decision": "decision", "label": "label", "propensity": "propensity", "sensitive": people[-1]}
+    told: dict[str, Any] = {name: name for name in ("decision", "label", "propensity")}
+    told["sensitive"] = people[-1]
     policies, table = [log[f"target_{target}"].to_numpy() for target in TARGETS], log[[*people, *[*told][:3]]]
     try:
         found = [answers(one, "logs") for one in judge(policies, table, cost=cost, **told)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -26,6 +27,7 @@ def numbers(key: str, column: str, group: str = "", name: str = "") -> list[floa
 
 def drawn(figure: Figure) -> Iterator[str]:
     """What is drawn in each panel: names of rows, and points of lines, ends of means, and bars."""
+    axes: Any
     for axes in figure.axes:
         yield "; ".join(label.get_text() for label in (axes.title, *axes.get_yticklabels()))
         points = [line.get_xydata() for line in axes.get_lines()]
