@@ -96,21 +96,6 @@ def test_cases_of_a_large_share_do_not_wait_for_each_other(
     assert [(case, rows) for case, rows, _ in to_do(tmp_path, 40)[: len(kinds)]] == kinds
 
 
-def test_a_summary_of_given_evaluations() -> None:
-    ends = [(0.3, 0.1, 0.5), (0.1, 0.0, 0.15), (0.2, np.nan, np.nan), (np.nan, np.nan, np.nan)]
-    rows = pd.DataFrame(ends, columns=["estimate", "low", "high"]).assign(log=range(4), truth=0.2)
-    (told,) = summary(rows.assign(quantity="value", estimator="dr")).to_dict("records")
-    expected = {
-        "truth": 0.2,
-        "error": 0,
-        "error_se": 0.1 / 3**0.5,
-        "covered": 0.5,
-        "covered_se": 0.5 / 6**0.5,
-    }
-    expected |= {"off": 0.2 / 3, "width": 0.275, "answered": 0.5, "refused": 0.25, "logs": 4}
-    assert {name: told[name] for name in expected} == pytest.approx(expected)
-
-
 def test_the_page_leads_with_what_covers_too_rarely(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_regression: FileRegressionFixture
 ) -> None:
