@@ -57,10 +57,10 @@ def test_every_choice_is_possible_with_the_hyperparameters_of_every_data_set() -
         selected = flattened(hyperparameters(*names[:2]) or {"hyperparameters": "defaults"})
         assert {key: OmegaConf.select(config, key) for key in selected} == selected
         for dataset in GROUPS["dataset"]:
-            own = {key: of for key, of in hyperparameters(names[0], dataset).items() if key != "dataset"}
-            other = config.copy()
-            other.merge_with(own)
-            check_values(typed(other))
+            if own := {key: of for key, of in hyperparameters(names[0], dataset).items() if key != "dataset"}:
+                other = config.copy()
+                other.merge_with(own)
+                check_values(typed(other))
 
 
 def test_command_line_beats_presets_hyperparameters_and_the_data_set(compose_config: ComposeConfig) -> None:

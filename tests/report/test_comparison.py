@@ -89,7 +89,7 @@ def test_references_are_lines_and_a_run_without_a_measure_is_left_out() -> None:
 def test_a_comparison_that_is_killed_has_the_same_bytes_afterwards(tmp_path: Path) -> None:
     runs = named(*(run(*CREDIT, shift=0.1 * number, number=number) for number in (1, 4)))
     (tmp_path / "begin").mkdir()
-    assert survives(lambda folder: compare(runs, folder), tmp_path / "begin", tmp_path, step=12) > 1
+    assert survives(lambda folder: compare(runs, folder), tmp_path / "begin", tmp_path, step=20) > 1
 
 
 def test_a_page_has_a_folder_of_its_own_and_replaces_none(tmp_path: Path) -> None:

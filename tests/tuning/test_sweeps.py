@@ -104,7 +104,7 @@ def test_a_sweep_makes_the_rest_selects_and_is_exported(reported: Callable[..., 
 def test_a_seeded_sampler_tries_the_same_points_after_a_kill() -> None:
     words = [*SMALL, "model.clf_arch=[32,32]", "model.learning_rate=tag(log,interval(1e-3,1e-1))"]
     words += ["schedule.warm_up_epochs=int(interval(2,9))", "hydra/sweeper/sampler=tpe"]
-    words += ["hydra.sweeper.sampler.seed=0", "hydra.sweeper.sampler.n_startup_trials=1"]
+    words += ["hydra.sweeper.sampler.seed=0", "hydra.sweeper.sampler.n_startup_trials=2"]
     tried = {}
     for name, numbers in {"whole": [3], "parts": [2, 3]}.items():
         for n_trials in numbers:
