@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairall.display import PageTable
 from fairall.report import paired_p
 from reproduction.claims import (
     IN_DIRECTION,
@@ -21,9 +22,7 @@ from reproduction.claims import (
     judge,
 )
 from reproduction.plan import with_runs
-from reproduction.printed import printed_tables
-from reproduction.report import tables_on_splits
-from reproduction.tables import methods_table
+from reproduction.report import items_of
 from tests.reproduction.collection import planned, result
 
 SAME_BUT_BETTER = REAL[0]  # FairAll accumulates more utility than FairLog
@@ -84,7 +83,8 @@ def test_claims_on_other_splits_are_judged_by_initial_policy() -> None:
         result(f"model={model}", "dataset=credit", *words, shift=shift, number=number)
         for number, (model, shift) in enumerate(((SAME_BUT_BETTER.model, 0.4), (SAME_BUT_BETTER.other, 0.2)))
     ]
-    tables = tables_on_splits(with_runs(planned("paper_splits", *words[:2]), runs))
+    items = items_of("splits", with_runs(planned("paper_splits", *words[:2]), runs))
+    tables = [item for item in items if isinstance(item, PageTable)]
     assert [table.key for table in tables] == [
         f"{kind}_{policy}"
         for policy in ("harsh", "lenient")
@@ -106,9 +106,10 @@ def test_counts_are_those_of_the_tables() -> None:
     needed = with_runs(planned("paper_harsh", "dataset=credit"), runs)
     verdicts = judge(REAL[:3], needed)
     assert [verdict.words for verdict in verdicts] == [ON_SPLIT, NOT, MISSING]
-    table = methods_table("effective", needed, "harsh")
+    items = items_of("tables", needed)
+    table, *_, means, deviations = (item for item in items if isinstance(item, PageTable))
     claims = claims_table(verdicts, needed, "claims", "Claims", table.setting)
-    printed = printed_tables(needed, "harsh", "corrected")
+    printed = means, deviations
     records = counts_table([claims, table, *printed]).records.set_index("count")
     assert set(records["setting"]) == {table.setting}
     found = {name: (row["n"], row["of"]) for name, row in records.iterrows()}

@@ -1,61 +1,68 @@
-"""Tables of the report, leaderboard, worlds and compare of made-up runs, as they were once found right."""
+"""Tables of the report, leaderboard and compare of made-up runs, as they were once found right."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
 import pytest
+from pytest_regressions.file_regression import FileRegressionFixture
 
-from fairall.display import PageTable, to_csv
+from fairall.display import PageTable, to_csv, to_latex, to_markdown
 from fairall.report import compare
-from reproduction import worlds
-from reproduction.board import BASELINE, RIVAL, board
-from reproduction.leaderboard_tables import care_table, standings_table, task_table, versus_table
-from reproduction.plan import LEADERBOARD, plan, with_runs
+from reproduction.board import BASELINE, RIVAL
+from reproduction.by_seed import by_seed_table
+from reproduction.leaderboard_tables import (
+    care_table,
+    method_table,
+    standings_table,
+    task_table,
+    versus_table,
+)
 from reproduction.report import contents
-from tests.reproduction.collection import results
+from tests.reproduction.collection import made_board, results
 
 pytestmark = pytest.mark.whole
 
-GOLDEN = Path(__file__).parent / "golden"
 WORDS = ["dataset=credit,compas,synthetic", "model=fairall_I_II,fairall_II,fairlog,unfairlog,opt_fair"]
-BOARD = [
-    "model=fairall_I_II,fairlog,greedy,adopt",
-    "dataset=credit,compas",
-    "initial_policy=harsh",
-    "hparams=${model}/${dataset}",
-    "seeds=10",
-    "splits=1",
-]
 COMPARED = (0, 6, 2, 15)  # places in the collection
+MOST = 24  # records of a table that are kept
 
 
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, PageTable]:
-    """All tables by key."""
-    runs = results()
-    own = contents(runs, WORDS)
-    found = [item for item in own.items if isinstance(item, PageTable)]
+def checked(tables: Sequence[PageTable], regression: FileRegressionFixture) -> None:
+    """Compare tables as shown, and records of each, at regular distances and with five digits."""
+    texts = []
+    for table in tables:
+        some = table.records.iloc[:: max(1, len(table.records) // MOST)]
+        some = some.map(lambda value: f"{value:.5g}" if isinstance(value, float) else value)
+        texts.append(f"# {table.key}\n\n{to_markdown(table)}\n{to_csv(replace(table, records=some))}")
+    regression.check("\n".join(texts), extension=".md")
+
+
+def test_tables_of_the_leaderboard(tmp_path: Path, file_regression: FileRegressionFixture) -> None:
+    own = made_board(tmp_path)
+    tables = [standings_table(own, f"leaderboard{kind}") for kind in ("", "_alike", "_short")]
+    tables += [task_table(own, dataset) for dataset in ("credit", "fico", "synthetic")]
+    tables += [method_table(own, "greedy"), versus_table(own, BASELINE, RIVAL), care_table(own)]
+    checked([*tables, by_seed_table("leaderboard", own.planned[:2])], file_regression)
+    assert not method_table(own, "dcem").shown
+    assert not versus_table(own, BASELINE, "dcem").shown
+
+
+def test_tables_of_a_quick_leaderboard(tmp_path: Path, file_regression: FileRegressionFixture) -> None:
+    own = made_board(tmp_path, "preset=quick", "dataset=credit")
+    checked([task_table(own, "credit"), method_table(own, "greedy")], file_regression)
+
+
+def test_tables_of_the_report(file_regression: FileRegressionFixture) -> None:
+    own = contents(results(), WORDS)
     assert {one.sweep for one in own.splits} == {"paper_splits"}
-    by_key = {run.key: run for run in runs}
-    tasks = board([replace(one, run=by_key.get(one.key)) for one in plan(LEADERBOARD[:1], BOARD)], {}, {})
-    found += [standings_table(tasks), task_table(tasks, "credit")]
-    found += [versus_table(tasks, BASELINE, RIVAL), care_table(tasks)]
-    for study in worlds.STUDIES:
-        planned = with_runs(plan([study.sweep], once=False), runs)
-        found.append(worlds.study_table(study, planned))
-    chosen = {str(i): runs[place] for i, place in enumerate(COMPARED, start=1)}
-    beside = compare(chosen, tmp_path_factory.mktemp("compared"))
-    return {one.key: one for one in [*found, *(replace(one, key=f"compare_{one.key}") for one in beside)]}
+    tables = [item for item in own.items if isinstance(item, PageTable) and item.shown]
+    assert all(to_latex(table).isascii() for table in tables)
+    checked(tables, file_regression)
 
 
-@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.csv")), ids=lambda path: path.stem)
-def test_the_numbers_are_the_same(path: Path, tables: Mapping[str, PageTable]) -> None:
-    golden = pd.read_csv(path)
-    table = pd.read_csv(io.StringIO(to_csv(tables[path.stem])))
-    # metrics.csv, from which the golden ones were read, has seven digits.
-    pd.testing.assert_frame_equal(table, golden, check_dtype=False, rtol=1e-5, atol=1e-7)
+def test_tables_of_compare(tmp_path: Path, file_regression: FileRegressionFixture) -> None:
+    runs = {str(i): results()[place] for i, place in enumerate(COMPARED, start=1)}
+    checked(compare(runs, tmp_path), file_regression)
