@@ -171,8 +171,10 @@ class Board:
     @cached_property
     def surely(self) -> dict[str, set[Pair]]:
         """Pairs by name of the measure that differ for other replicates on these tasks."""
-        shares = {name: {pair: improved(own) for pair, own in of.items()} for name, of in self.apart.items()}
-        return {name: surely_better(own) for name, own in shares.items()}
+        return {
+            name: surely_better({pair: improved(own) for pair, own in of.items()})
+            for name, of in self.apart.items()
+        }
 
     @cached_property
     def standings(self) -> pd.DataFrame:
@@ -182,15 +184,17 @@ class Board:
         worst ones of their confidence sets, mean seconds of a run, and estimates by key of `AGGREGATED`, and
         of `BETTER` than `BASELINE`, with the ends of their intervals.
         """
-        tasks = {name: [task for task in self.tasks if name in task.methods] for name in self.methods}
-        present = {name: own for name, own in tasks.items() if own}
-        counts = {name: (len(own), sum(name in of.front for of in own)) for name, own in present.items()}
+        tasks = {
+            name: own for name in self.methods if (own := [of for of in self.tasks if name in of.methods])
+        }
+        counts = {name: (len(own), sum(name in of.front for of in own)) for name, own in tasks.items()}
         parts: dict[tuple[str, ...], Mapping[str, Sequence[float]]] = {("tasks", "front"): counts}
         for one in RANKED:
-            own = ranks([*self.table(one.name)], self.surely[one.name])
-            parts[f"rank_{one.name}", f"worst_rank_{one.name}"] = own
-        seconds = {name: pd.Series([of.seconds(name) for of in own]) for name, own in present.items()}
-        parts["cpu_seconds",] = {name: [of.mean()] for name, of in seconds.items()}
+            columns = f"rank_{one.name}", f"worst_rank_{one.name}"
+            parts[columns] = ranks([*self.table(one.name)], self.surely[one.name])
+        parts["cpu_seconds",] = {
+            name: [pd.Series([of.seconds(name) for of in own]).mean()] for name, own in tasks.items()
+        }
         for key, measure in AGGREGATED.items():
             scores = self.table(measure).items()
             parts[_ends(key)] = {name: interquartile_mean(of.dropna()) for name, of in scores}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -58,10 +57,7 @@ POLICIES = {
 }
 CURVE_DATASETS = ("credit", "compas", "meps")  # of the reference curves of a method
 BY_POLICY = {"harsh": {"color": BLUE, "ls": "-"}, "lenient": {"color": ORANGE, "ls": "--"}}
-SIDES = {"": ("S = +1", TEAL, "-"), "dis": ("S = −1", ROSE, "--")}  # before `advantaged`
-
-Curve = tuple[pd.DataFrame, Mapping[str, Any]]
-"""A measure of `Result.curve`, and its look."""
+SIDES = (("", "S = +1", TEAL, "-"), ("dis", "S = −1", ROSE, "--"))  # before `advantaged`
 
 
 def figures(
@@ -132,13 +128,10 @@ def _methods_over_time(planned: Sequence[Planned], besides: Sequence[Planned]) -
 def _policies_over_time(planned: Sequence[Planned], besides: Sequence[Planned]) -> Figure:
     """Draw utility and DPU over time of FairAll with each of its policies."""
     runs = {one.config.model["policy"]: one.run for one in planned if one.run is not None}
+    colours = dict(zip(runs, PALETTE, strict=False)) | {DEFAULT_POLICY: BLUE}
     looks = {
-        name: {
-            "label": POLICIES[name],
-            "color": BLUE if name == DEFAULT_POLICY else PALETTE[i % len(PALETTE)],
-            "ls": STYLES[i % len(STYLES)],
-        }
-        for i, name in enumerate(runs)
+        name: {"label": POLICIES[name], "color": colours[name], "ls": line}
+        for name, line in zip(runs, STYLES, strict=False)
     }
     return draw_over_time(runs, UTILITY_AND_DPU, looks)
 
@@ -248,42 +241,24 @@ def pareto(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     ]
 
 
-def _bands(
-    rows: Sequence[Sequence[Sequence[Curve]]],
-    height: float,
-    titles: Sequence[str],
-    ylabels: Sequence[str],
-    **shared: Any,
-) -> tuple[Figure, np.ndarray]:
-    """Draw curves of runs over time in a grid of panels, those without any left out."""
-    figure, panels = grid_of(len(rows), len(titles), height, sharex=True, **shared)
-    for axes, curves in zip(panels.flat, itertools.chain(*rows), strict=True):
-        for curve, look in curves:
-            band(axes, curve, **look)
-        axes.set_axis_on() if curves else axes.set_axis_off()
-    label_grid(panels, "time step t", titles=titles, ylabels=ylabels)
-    return figure, panels
-
-
 def _acceptance(planned: Sequence[Planned], besides: Sequence[Planned]) -> Figure:
     """Draw acceptance of applicants of either group over time: a row per data set, a column per method."""
     by_label = _by_label(planned)
     methods = list(dict.fromkeys(name for runs in by_label.values() for name in runs))
-
-    def curves(run: Result) -> list[Curve]:
-        found: list[Curve] = []
-        for side, (label, colour, line) in SIDES.items():
-            smooth = run.curve(f"acceptance_rate_{side}advantaged").rolling(
-                SMOOTH, min_periods=1, center=True
-            )
-            found.append((smooth.mean(), {"label": label, "color": colour, "ls": line}))
-        return found
-
-    rows = [[curves(runs[name]) if name in runs else [] for name in methods] for runs in by_label.values()]
-    titles, ylabels = [*map(method_label, methods)], [f"{label}\naccepted (%)" for label in by_label]
-    figure, panels = _bands(rows, 1.3 * len(rows) + 0.3, titles, ylabels, sharey="row")
-    for axes in panels.flat:
-        axes.set_ylim(0, 100)
+    n, height = len(by_label), 1.3 * len(by_label) + 0.3
+    figure, panels = grid_of(n, len(methods), height, sharex=True, sharey="row")
+    for row, runs in zip(panels, by_label.values(), strict=True):
+        for axes, name in zip(row, methods, strict=True):
+            if name not in runs:
+                axes.set_axis_off()
+                continue
+            for side, label, colour, line in SIDES:
+                curve = runs[name].curve(f"acceptance_rate_{side}advantaged")
+                smooth = curve.rolling(SMOOTH, min_periods=1, center=True).mean()
+                band(axes, smooth, label=label, color=colour, ls=line)
+            axes.set_ylim(0, 100)
+    ylabels = [f"{label}\naccepted (%)" for label in by_label]
+    label_grid(panels, "time step t", titles=map(method_label, methods), ylabels=ylabels)
     legend_below(figure, handles_of([next(axes for axes in panels[0] if axes.axison)]), 2)
     return figure
 
@@ -291,21 +266,20 @@ def _acceptance(planned: Sequence[Planned], besides: Sequence[Planned]) -> Figur
 def draw_curves(planned: Sequence[Planned]) -> Figure:
     """Draw utility and DPU of a method over time: a row per measure, a column per data set."""
     finished = by_dataset([one for one in planned if one.run is not None])
-    runs = {name: runs_of(finished[name]) for name in CURVE_DATASETS if name in finished}
-
-    def curve(run: Result, measure: Quantity) -> Curve:
-        policy = run.name("initial_policy")
-        look = BY_POLICY.get(policy, {"color": GREY}) | {"label": f"{policy} initial policy"}
-        return run.curve(measure.name), look
-
-    rows = [[[curve(run, of) for run in own] for own in runs.values()] for of in UTILITY_AND_DPU]
-    ylabels = [f"{measure.label} ×100" for measure in UTILITY_AND_DPU]
-    figure, panels = _bands(rows, 2.4, [*map(dataset_label, runs)], ylabels)
+    datasets = [name for name in CURVE_DATASETS if name in finished]
+    figure, panels = grid_of(len(UTILITY_AND_DPU), len(datasets), 2.4, sharex=True)
     for row, measure in zip(panels, UTILITY_AND_DPU, strict=True):
-        for axes, own in zip(row, runs.values(), strict=True):
+        for axes, dataset in zip(row, datasets, strict=True):
+            runs = runs_of(finished[dataset])
+            for run in runs:
+                policy = run.name("initial_policy")
+                look = BY_POLICY.get(policy, {"color": GREY})
+                band(axes, run.curve(measure.name), label=f"{policy} initial policy", **look)
             for policy in ORACLES:
-                if reference := own[0].reference(policy, measure.mean().name):
+                if reference := runs[0].reference(policy, measure.mean().name):
                     level(axes, policy, measure, reference.mean)
+    ylabels = [f"{measure.label} ×100" for measure in UTILITY_AND_DPU]
+    label_grid(panels, "time step t", titles=map(dataset_label, datasets), ylabels=ylabels)
     legend_below(figure, handles_of([panels[0][0]]), 4)
     return figure
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import shorten
 from typing import Any
@@ -167,10 +168,9 @@ def care_table(own: Board) -> PageTable:
     records = []
     for task in own.tasks:
         remarks: dict[str, list[str]] = {}
-        for name in task.planned:
-            warnings = task.runs[name].warnings if name in task.runs else ()
+        for name, one in task.planned.items():
             missing = [f"{MISSING}: {task.reasons[name]}"] if name in task.reasons else []
-            for remark in (*warnings, *missing):
+            for remark in (*getattr(one.run, "warnings", ()), *missing):
                 remarks.setdefault(remark, []).append(row_label(name))
         for remark, names in remarks.items():
             methods = "every method" if 1 < len(names) == len(task.planned) else ", ".join(names)
@@ -202,7 +202,7 @@ def _standing(record: Mapping[str, Any], key: str, tasks: int) -> str | Cell:
     if key.startswith("rank_"):
         return _rank(value, record[f"worst_{key}"])
     counts = {"front": str(value), "tasks": f"{value} of {tasks}", "cpu_seconds": number(value, 1, 0)}
-    ends = record.get(f"{key}_low"), record.get(f"{key}_high")
+    ends = record.get(f"{key}_low", math.nan), record.get(f"{key}_high", math.nan)
     return counts[key] if key in counts else mean_interval(Spread(value, None, ends))
 
 

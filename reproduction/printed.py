@@ -18,6 +18,7 @@ from fairall.display import (
     Cell,
     Item,
     PageFigure,
+    Row,
     handles_of,
     legend_below,
     number,
@@ -25,10 +26,9 @@ from fairall.display import (
 from fairall.metrics import Quantity, Spread
 from fairall.report import dataset_label, measures, method_label
 from fairall.results import paper_metrics
-from reproduction.items import grid_of
+from reproduction.items import grid_of, table_of
 from reproduction.paper import HALF_DIGIT, PAPER_SEEDS
 from reproduction.plan import EFFECTIVE, TEMPORAL, Planned, interpretable
-from reproduction.tables import Value, table_of_values
 from reproduction.words import words_of
 
 # The printed temporal measures are of drawn decisions.
@@ -109,27 +109,23 @@ def printed_items(planned: Sequence[Planned], key: str, **shown: str) -> list[It
     if not all(interpretable(one.config.preset) for one in planned):
         return []
     tables = []
+    enough = [(one, one.run) for one in planned if one.run and len(one.run.seeds) >= PAPER_SEEDS]
     for statistic in ("mean", "std"):
-        values = []
-        for one in planned:
-            if one.run is None or len(one.run.seeds) < PAPER_SEEDS:
+        rows, records = [], []
+        for one, run in enough:
+            gone = collapsed(run)
+            compared = [_compared(run, measure, gone, statistic) for measure in MEASURES]
+            if not any(compared):
                 continue
-            gone = collapsed(one.run)
-            found = {of.heading: _compared(one.run, of, gone, statistic) for of in MEASURES}
-            if not any(found.values()):
-                continue
-            place = dataset_label(one.dataset), method_label(one.model)
-            values.append(Value(*place, "collapsed", "" if gone is None else f"{gone.sum()} of {len(gone)}"))
-            who = {"dataset": one.dataset, "model": one.model, "run": one.run.identity}
-            command = {"command": one.command}
-            values += [
-                Value(*place, heading, _cell(of), who | of | command) if of else Value(*place, heading, "")
-                for heading, of in found.items()
-            ]
-        words = {"key": key.replace("printed", f"printed_{statistic}")} | shown
-        for name, text in WORDS[statistic].items():
-            words[name] = text.format(**shown)
-        tables.append(table_of_values(values, planned, **words))
+            cells = [Cell() if value is None else _cell(value) for value in compared]
+            share = Cell("" if gone is None else f"{gone.sum()} of {len(gone)}")
+            rows.append(Row(dataset_label(one.dataset), method_label(one.model), [share, *cells]))
+            who = {"dataset": one.dataset, "model": one.model, "run": run.identity}
+            records += [who | value | {"command": one.command} for value in compared if value]
+        columns = ["collapsed", *(measure.heading for measure in MEASURES)]
+        words = {name: text.format(**shown) for name, text in WORDS[statistic].items()} | shown
+        words["key"] = key.replace("printed", f"printed_{statistic}")
+        tables.append(table_of(columns, rows, records, planned, **words))
     means = tables[0].records
     figure = PageFigure(
         key=key,

@@ -109,7 +109,7 @@ def contents(runs: Iterable[Result], overrides: Sequence[str]) -> Contents:
 
 
 def items_of(group: str, planned: Sequence[Planned]) -> list[Item]:
-    """Tables and figures of a group of studies/report.yaml, those without a planned run left out.
+    """Tables and figures of a group of report.yaml, those without a planned run left out.
 
     Args:
         group: its name.

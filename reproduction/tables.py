@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from fairall import FairAllError, Result, hyperparameters, load_dataset, load_initial_policy
 from fairall.display import Cell, PageTable, Row, mean_std, number
@@ -23,35 +23,8 @@ from reproduction.paper import acceptance_rates, synthetic_readings
 from reproduction.plan import BASELINE, DATASETS, METHODS, OPTIMAL, Planned, by_model, interpretable
 from reproduction.words import words_of
 
+GROUPS = ("everybody", "S = +1", "S = −1")
 SAME_RATE = 5e-5  # the paper prints percentages with two digits
-
-
-class Value(NamedTuple):
-    """A value of a table: where it stands, how it is shown, and its record."""
-
-    group: str
-    name: str
-    column: str
-    shown: str | Cell
-    record: Mapping[str, Any] | None = None
-
-
-def table_of_values(values: Iterable[Value], planned: Sequence[Planned] = (), **shown: Any) -> PageTable:
-    """A table of values, its rows and columns in the order of their first ones.
-
-    Args:
-        values: of the table; where there is none, a cell is empty.
-        planned: its runs, finished or missing.
-        shown: fields of the table.
-    """
-    values = [*values]
-    cells = {(one.group, one.name, one.column): one.shown for one in values}
-    columns = dict.fromkeys(one.column for one in values)
-    rows = [
-        Row(*row, [cells.get((*row, column), "") for column in columns])
-        for row in dict.fromkeys((one.group, one.name) for one in values)
-    ]
-    return table_of([*columns], rows, [one.record for one in values if one.record], planned, **shown)
 
 
 def methods_table(
@@ -128,47 +101,43 @@ def _printed(run: Result, measure: Quantity, mean: float | None) -> tuple[str, d
 
 def acceptance_table(planned: Sequence[Planned], **shown: Any) -> PageTable:
     """Acceptance rates of the initial policies on the pools of the data sets that have a finished run."""
-    values, lacking = [], []
+    rows, records, lacking = [], [], []
     for dataset in (name for name in DATASETS if any(one.run for one in planned if one.dataset == name)):
-        label = dataset_label(dataset)
         try:
             pool = load_dataset(dataset).prepare().pool_table
         except FairAllError:
-            lacking.append((label, f"python -m fairall data fetch {dataset}"))
+            lacking.append((dataset_label(dataset), f"python -m fairall data fetch {dataset}"))
             continue
         for policy in ("lenient", "harsh"):
             accepted = load_initial_policy(policy, dataset).decide(pool)
-            groups = {
-                "everybody": accepted,
-                "S = +1": accepted[pool.s == 1],
-                "S = −1": accepted[pool.s == -1],
-            }
-            papers = acceptance_rates(policy, dataset) or (None,) * len(groups)
-            for (group, own), paper in zip(groups.items(), papers, strict=True):
-                rate = float(own.mean())
-                differs = ", differs" if paper is not None and abs(rate - paper) > SAME_RATE else ""
-                cell = Cell(f"{100 * rate:.2f}", "" if paper is None else f"{100 * paper:.2f}{differs}")
-                record = {"dataset": dataset, "initial_policy": policy, "group": group, "rate": rate}
-                values.append(Value(label, policy, group, cell, record | {"paper_rate": paper}))
-    return table_of_values(values, lacking=lacking, **shown)
+            rates = [float(of.mean()) for of in (accepted, accepted[pool.s == 1], accepted[pool.s == -1])]
+            cells = []
+            for group, ours, paper in zip(GROUPS, rates, acceptance_rates(policy, dataset), strict=True):
+                differs = ", differs" if abs(ours - paper) > SAME_RATE else ""
+                cells.append(Cell(f"{100 * ours:.2f}", f"{100 * paper:.2f}{differs}"))
+                record = {"dataset": dataset, "initial_policy": policy, "group": group}
+                records.append(record | {"rate": ours, "paper_rate": paper})
+            rows.append(Row(dataset_label(dataset), policy, cells))
+    return table_of(GROUPS, rows, records, lacking=lacking, **shown)
 
 
 def hyperparameter_table(planned: Sequence[Planned], **shown: Any) -> PageTable:
     """Hyperparameters of finished runs, beside the paper's selection in conf/hparams/."""
     nodes = {(one.model, one.dataset): one.config.model for one in planned if one.run is not None}
-    values = []
+    columns = [name for name in DATASETS if any(dataset == name for _, dataset in nodes)]
+    rows, records = [], []
     for model in METHODS:
-        own = {name: _flat(nodes[model, name]) for name in DATASETS if (model, name) in nodes}
-        papers = {name: _flat(hyperparameters(model, name).get("model", {})) for name in own}
-        for key in dict.fromkeys(key for paper in papers.values() for key in paper):
-            for dataset, node in own.items():
-                ours, paper = (_value(source.get(key)) for source in (node, papers[dataset]))
-                cell = Cell(ours, f"{paper}, differs" if paper and paper != ours else "")
-                record = {"model": model, "key": key, "dataset": dataset, "value": ours, "paper": paper}
-                values.append(
-                    Value(method_label(model), key.rstrip("_"), dataset_label(dataset), cell, record)
-                )
-    return table_of_values(values, **shown)
+        own = {dataset: _flat(nodes[model, dataset]) for dataset in columns if (model, dataset) in nodes}
+        papers = {dataset: _flat(hyperparameters(model, dataset).get("model", {})) for dataset in own}
+        for key in dict.fromkeys(key for values in papers.values() for key in values):
+            cells = dict.fromkeys(columns, Cell())
+            for dataset in own:
+                ours, paper = (_value(source[dataset].get(key)) for source in (own, papers))
+                cells[dataset] = Cell(ours, f"{paper}, differs" if paper and paper != ours else "")
+                record = {"model": model, "key": key, "dataset": dataset}
+                records.append(record | {"value": ours, "paper": paper})
+            rows.append(Row(method_label(model), key.rstrip("_"), [*cells.values()]))
+    return table_of([*map(dataset_label, columns)], rows, records, **shown)
 
 
 def _flat(node: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Words of the studies' pages: headings, titles and notes, of reproduction/studies/."""
+"""Words of pages: headings, titles and notes of report.yaml and leaderboard.yaml."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 import yaml
 
 
-def words_of(study: str) -> dict[str, Any]:
-    """Content of the file of a study."""
-    path = Path(__file__).parent / "studies" / f"{study}.yaml"
-    found: dict[str, Any] = yaml.safe_load(path.read_text())
+def words_of(page: str) -> dict[str, Any]:
+    """Content of the file of a page."""
+    found: dict[str, Any] = yaml.safe_load(Path(__file__).with_name(f"{page}.yaml").read_text())
     return found

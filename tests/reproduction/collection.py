@@ -88,15 +88,15 @@ def made_board(folder: Path, *words: str) -> Board:
     for k, one in enumerate(needed):
         known = OF_ALL if one.dataset != "fico" else {"accept_all": -0.05}
         of = {policy: {measure.name: level for measure in MEASURES} for policy, level in known.items()}
-        noted = {"warnings": ["2 seeds (0, 4) diverged"] if k % 5 == 0 else []}
-        run = made_up(*one.words, shift=levels[one.row], number=k, references=of, **noted)
+        run = made_up(*one.words, shift=levels[one.row], number=k, references=of)
         if k % 13 == 5:
             run.per_seed.iloc[2 : 5 if k % 2 else None] = np.nan
         if k % 17 == 6:
             run.per_seed.iloc[:] = np.nan
         if k % 11 == 7:
             failures[one.key] = "law.csv: not found, for a reason which is cut off in the table"
-        planned.append(replace(one, run=None if k % 11 in (3, 7) else run))
+        noted = replace(run, warnings=["2 seeds (0, 4) diverged"] if k % 5 == 0 else [])
+        planned.append(replace(one, run=None if k % 11 in (3, 7) else noted))
         for seconds in range(k % 3):
             times.add(one, 99.0, 10.0 + k + seconds)
     return board(planned, failures, cpu_seconds(folder / "reproduction.csv"))
