@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
+import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
@@ -43,46 +44,31 @@ PAPER = {
 }
 EVERY = tuple(itertools.chain(*PAPER.values()))
 SPLITS = ("paper_splits",)  # the paper's methods on other splits of the data
-WORLDS = ("worlds_capacity", "worlds_delay", "worlds_noise", "worlds_shift", "worlds_feedback")
 # Rows of the board by sweep.
 VARIANTS = {"leaderboard_cut": "cut", "leaderboard_parity": "parity", "leaderboard_blind": "blind"}
 LEADERBOARD = ("leaderboard_methods", *VARIANTS)
-ABLATION_WORLDS = tuple(f"ablation_worlds_{name}" for name in ("latent", "thresholds", "stacked"))
-ABLATION_BIAS = tuple(f"ablation_bias_{name}" for name in ("vae", "net", "mixtures"))
-ABLATION = (
-    "ablation_vae",
-    "ablation_vae_thresholds",
-    "ablation_net",
-    "ablation_net_thresholds",
-    "ablation_mixtures",
-)
 LOGS = ("logs",)
-# Sweeps of each question of reproduction/questions.py, by its word.
-QUESTIONS = {
-    "truth": ("questions_truth_rates", "questions_truth_opportunity", "questions_truth_latent"),
-    "hidden": (
-        "questions_hidden",
-        "questions_hidden_synthetic",
-        "questions_hidden_assumed",
-        "questions_hidden_assumed_synthetic",
-    ),
-    "groups": (
-        "questions_groups",
-        "questions_groups_latent",
-        "questions_small_groups",
-        "questions_small_groups_latent",
-    ),
-    "amounts": ("questions_amounts_fico", "questions_amounts_credit", "questions_amounts_latent"),
+# What studies/*.yaml say, by name of the study: their sweeps by part, and tables.
+STUDIES: dict[str, dict[str, Any]] = {
+    path.stem: yaml.safe_load(path.read_text())
+    for path in sorted(Path(__file__).with_name("studies").glob("*.yaml"))
 }
+SWEEPS = {
+    name: tuple(itertools.chain.from_iterable(study["sweeps"].values())) for name, study in STUDIES.items()
+}
+WORLDS = SWEEPS["worlds"]
+ABLATION, ABLATION_WORLDS, ABLATION_BIAS = map(tuple, STUDIES["ablation"]["sweeps"].values())
+# Sweeps of each question, by its word.
+QUESTIONS = {word: SWEEPS[f"questions_{word}"] for word in ("truth", "hidden", "groups", "amounts")}
 FURTHER = (
-    *(*SPLITS, *WORLDS, *LEADERBOARD, *ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS, *LOGS),
-    *itertools.chain.from_iterable(QUESTIONS.values()),
+    *(*SPLITS, *LEADERBOARD, *LOGS),
+    *itertools.chain.from_iterable(SWEEPS.values()),
 )
 PARTS = PAPER | {
     "splits": SPLITS,
     "worlds": WORLDS,
     "leaderboard": LEADERBOARD,
-    "ablation": (*ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS),
+    "ablation": SWEEPS["ablation"],
     "logs": LOGS,
 }
 # Axes that set a value, not a group.
