@@ -16,8 +16,8 @@ from reproduction.items import difference_of, table_of
 from reproduction.values import Facts, differences, finished, long, words
 
 Spec = Mapping[str, Any]
-"""A table in studies/*.yaml: `measures` by heading, templates of facts for `PLACES`, `keys` that tell runs apart,
-facts to `sort` by, and `looks` of numbers by measure."""
+"""A table in studies/*.yaml: `measures` by heading, templates of facts for `PLACES`, `keys` that tell runs
+apart, facts to `sort` by, and `looks` of numbers by measure."""
 
 PLACES = {"group": "", "name": "", "column": "{heading}"}  # of a cell, with usual templates
 
@@ -43,7 +43,8 @@ def table(
             rows.append(
                 Row(group, name, [own[column]["cell"] if column in own else "" for column in columns])
             )
-            records += [record for one in own.values() for record in one.get("records", ())]
+            there = [own[column] for column in columns if column in own]
+            records += [record for one in there for record in one.get("records", ())]
     shown = {name: spec[name] for name in ("key", "title", "note")}
     return table_of(columns, rows, records, [run["planned"] for run in runs], **shown)
 

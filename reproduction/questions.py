@@ -13,14 +13,12 @@ from reproduction.kinds import Spec
 from reproduction.plan import nearest
 from reproduction.questions_hidden import alike, officers
 from reproduction.study import Study
-from reproduction.values import Facts, finished, words
+from reproduction.values import Facts, by_words, finished
 
 
 def rates(spec: Spec, runs: Sequence[Facts]) -> PageTable:
     """A row per group of people, the smallest last: how many they are, and how many of them are accepted."""
-    settings: dict[str, list[Facts]] = {}
-    for run in finished(runs):
-        settings.setdefault(words(spec["group"], run), []).append(run)
+    settings = by_words(finished(runs), spec["group"])
     tools = list(dict.fromkeys(run["tool"] for own in settings.values() for run in own))
     rows, records = [], []
     for setting, own in settings.items():

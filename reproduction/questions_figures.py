@@ -14,7 +14,7 @@ from fairall.report import dataset_label, look_of, method_label, paired_differen
 from fairall.results import REFERENCES, band, interval
 from reproduction.items import grid_of, label_grid
 from reproduction.plan import Planned
-from reproduction.values import CONSTANT, LATENT, RULES, Facts, words
+from reproduction.values import CONSTANT, LATENT, RULES, Facts, by_words, words
 
 NOTHING, RATES, OPPORTUNITY = RULES.values()
 COLOURS = {NOTHING: GREY, LATENT: BLUE, RATES: ORANGE, OPPORTUNITY: GREEN}
@@ -38,9 +38,8 @@ def draw_truth(runs: list[Facts]) -> Figure:
         titled[axes] = words("truth gap {gap:g}, label bias {bias:g}", run)
         colour = COLOURS[run["tool"]]
         for measure, filled in (("mean_cfu", True), ("mean_cfu_y_held", False)):
-            label, inside = (run["tool"], colour) if filled else (None, "white")
-            look = {"color": colour, "mfc": inside, "marker": "o", "ms": 4}
-            _mark(axes, run, measure, "mean_ground_truth_utility", label=label, **look)
+            label = run["tool"] if filled else None
+            _mark(axes, run, measure, "mean_ground_truth_utility", label=label, **_look(colour, filled))
     for axes, title in titled.items():
         axes.set_title(title)
         axes.axhline(0, color=GREY, lw=0.4)
@@ -51,9 +50,7 @@ def draw_truth(runs: list[Facts]) -> Figure:
 
 def draw_groups(runs: list[Facts]) -> Figure:
     """Draw a panel per groups: utility against DPU, a mark per method."""
-    settings: dict[str, list[Facts]] = {}
-    for run in runs:
-        settings.setdefault(words("{dataset!d}, {groups} groups", run), []).append(run)
+    settings = by_words(runs, "{dataset!d}, {groups} groups")
     n = len(settings)
     n_rows = -(-n // WRAPPED)
     figure, grid = grid_of(n_rows, WRAPPED, 1.7 * n_rows + 0.3)
@@ -76,6 +73,10 @@ def draw_groups(runs: list[Facts]) -> Figure:
         axes.set_ylabel("utility ×100")
     legend_below(figure, handles_of(panels), 5)
     return figure
+
+
+def _look(colour: str, filled: bool) -> dict[str, Any]:
+    return {"color": colour, "mfc": colour if filled else "white", "marker": "o", "ms": 4}
 
 
 def _mark(axes: Axes, run: Facts, x: str, y: str, **look: Any) -> None:
@@ -127,24 +128,23 @@ def draw_loss(runs: list[Facts]) -> Figure:
 
 def draw_earned(runs: list[Facts]) -> Figure:
     """Draw a panel per terms: money by amounts less that by one cost, a row per method, the first on top."""
-    settings: dict[tuple[Any, ...], dict[str, dict[str, Planned]]] = {}
-    for (*terms, model), of in earnings(runs).items():
-        settings.setdefault(tuple(terms), {})[model] = of
-    models = list(dict.fromkeys(model for own in settings.values() for model in own))[::-1]
-    across = min(2, len(settings))
-    down = -(-len(settings) // across)
+    pairs = earnings(runs)
+    terms = dict.fromkeys(key[:2] for key in pairs)
+    models = [*dict.fromkeys(model for *_, model in pairs)][::-1]
+    across = min(2, len(terms))
+    down = -(-len(terms) // across)
     figure, panels = grid_of(down, across, down * (0.25 * len(models) + 0.6) + 0.1, sharey=True)
-    for axes in panels.flat[len(settings) :]:
+    for axes in panels.flat[len(terms) :]:
         axes.set_axis_off()
-    for ((dataset, interest), own), axes in zip(settings.items(), panels.flat, strict=False):
-        for model, of in own.items():
-            for measure, shift, filled in (("mean_utility", 0.12, True), ("effective_utility", -0.12, False)):
-                spread = paired_difference(*(of[way].run.values(measure) for way in WAYS))
-                if spread is not None:
-                    colour = look_of(model)["color"]
-                    look = {"color": colour, "mfc": colour if filled else "white", "marker": "o", "ms": 4}
-                    # `interval` draws coordinates ×100.
-                    interval(axes, spread, (models.index(model) + shift) / 100, **look)
+    axes_of: dict[tuple[Any, ...], Axes] = dict(zip(terms, panels.flat, strict=False))
+    for key, of in pairs.items():
+        for measure, shift, filled in (("mean_utility", 0.12, True), ("effective_utility", -0.12, False)):
+            spread = paired_difference(*(of[way].run.values(measure) for way in WAYS))
+            if spread is not None:
+                # `interval` draws coordinates ×100.
+                row = (models.index(key[2]) + shift) / 100
+                interval(axes_of[key[:2]], spread, row, **_look(look_of(key[2])["color"], filled))
+    for (dataset, interest), axes in axes_of.items():
         one = next(run["planned"] for run in runs if (run["dataset"], run["interest"]) == (dataset, interest))
         if one.config.dataset.get("exposures"):
             axes.axvline(100 * known_difference(one), color=GREY, ls="--", lw=1, label=KNOWN)

@@ -14,7 +14,7 @@ from fairall.display import Item, PageTable
 from reproduction.items import figure_of
 from reproduction.kinds import KINDS, Spec, table
 from reproduction.pages import publish, refuse
-from reproduction.plan import STUDIES, Planned, distinct, plan, with_runs
+from reproduction.plan import STUDIES, SWEEPS, Planned, distinct, grid, plan, with_runs
 from reproduction.runs import make
 from reproduction.values import Facts, chosen, facts_of, finished, words
 
@@ -55,19 +55,11 @@ class Study:
         """
         config = places(overrides)
         refuse(into, config)
-        planned = plan(self.sweeps, overrides, once=False)
+        planned = self.planned(overrides)
         failures = make(distinct(planned), overrides, jobs=jobs)
         found = with_runs(planned, load_results(Path(config.outputs_dir) / "runs").results)
-        publish(
-            self.name,
-            f"FairAll: {self.said['title']}",
-            self.sections(found),
-            config,
-            folder=folder,
-            into=into,
-            known=self.keys,
-            runs=found,
-        )
+        title, made = f"FairAll: {self.title}", self.sections(found)
+        publish(self.name, title, made, config, folder=folder, into=into, known=self.keys, runs=found)
         return not failures
 
     @property
@@ -76,23 +68,30 @@ class Study:
         return STUDIES[self.name]
 
     @property
-    def sweeps(self) -> list[str]:
-        """Names of its sweeps."""
-        return [sweep for part in self.said["sweeps"].values() for sweep in part]
+    def title(self) -> str:
+        """Title of the page."""
+        return str(self.said["title"])
+
+    def planned(self, overrides: Sequence[str]) -> Sequence[Planned]:
+        """The runs that words pick."""
+        return plan(SWEEPS[self.name], overrides, once=False)
 
     def keys(self) -> list[str]:
         """Keys of its tables and figure, of all data sets."""
-        every = self._items(plan(self.sweeps, once=False))
-        return [spec["key"] for _, spec, _ in every]
+        return [
+            words(spec["key"], {"each": part})
+            for spec in self.said["items"]
+            for part in (grid(spec["of"]["sweep"][0])[spec["each"]].split(",") if "each" in spec else [""])
+        ]
 
-    def sections(self, planned: Sequence[Planned]) -> dict[str, list[Item]]:
+    def sections(self, planned: Sequence[Planned]) -> Mapping[str, Sequence[Item]]:
         """Tables and figure of runs, finished or missing, by heading."""
         found: dict[str, list[Item]] = {}
-        for section, spec, runs in self._items(planned):
-            found.setdefault(section, []).append(self._item(spec, runs))
+        for section, spec, runs in self.specs(planned):
+            found.setdefault(section, []).append(self.item(spec, runs))
         return found
 
-    def _items(self, planned: Sequence[Planned]) -> Iterator[tuple[str, dict[str, Any], list[Facts]]]:
+    def specs(self, planned: Sequence[Planned]) -> Iterator[tuple[str, dict[str, Any], list[Facts]]]:
         """Section, file's words and runs of each table and figure, those of each data set apart."""
         every = facts_of(planned, self.said["facts"])
         for spec in self.said["items"]:
@@ -103,7 +102,8 @@ class Study:
                 named = {name: words(spec[name], {"each": part}) for name in ("key", "title")}
                 yield spec.get("section", ""), {**self.said.get("tables", {}), **spec, **named}, own
 
-    def _item(self, spec: Spec, runs: list[Facts]) -> Item:
+    def item(self, spec: Spec, runs: list[Facts]) -> Item:
+        """The table or figure of some runs."""
         there = finished(runs)
         if "kind" in spec:
             kind = (KINDS | self.kinds)[spec["kind"]]

@@ -145,6 +145,14 @@ def finished(runs: Iterable[Facts]) -> list[Facts]:
     return [run for run in runs if run["planned"].run is not None]
 
 
+def by_words(runs: Iterable[Facts], template: str) -> dict[str, list[Facts]]:
+    """Runs by what a template says of them."""
+    found: dict[str, list[Facts]] = {}
+    for run in runs:
+        found.setdefault(words(template, run), []).append(run)
+    return found
+
+
 def long(rows: Iterable[Facts]) -> pd.DataFrame:
     """The long frame: facts of each row, `seed`, and `value` of its `measure`, NaN where there is none."""
     return pd.DataFrame(
@@ -174,7 +182,7 @@ def differences(
         less: facts of the runs that are subtracted. Runs without such a partner are left out.
         itself: keep the runs that are subtracted.
     """
-    on = [*(key for key in keys if key not in less), "measure", "seed"]
+    on = [key for key in dict.fromkeys((*keys, "measure", "seed")) if key not in less]
     subtracted = (frame[[*less]] == pd.Series(less)).all(axis=1)
     own = frame if itself else frame[~subtracted]
     found = own.merge(frame.loc[subtracted, [*on, "value"]], on=on, suffixes=("", "_subtracted"))

@@ -1,4 +1,4 @@
-"""Tables of the report, leaderboard, worlds and compare of made-up runs, as they were once found right."""
+"""Tables of the report, leaderboard and compare of made-up runs, as they were once found right."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import pytest
 
 from fairall.display import PageTable, to_csv
 from fairall.report import compare
-from reproduction import worlds
 from reproduction.board import BASELINE, RIVAL, board
 from reproduction.leaderboard_tables import care_table, standings_table, task_table, versus_table
-from reproduction.plan import LEADERBOARD, plan, with_runs
+from reproduction.plan import LEADERBOARD, plan
 from reproduction.report import contents
 from tests.reproduction.collection import results
 
@@ -45,9 +44,6 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, PageTable]:
     tasks = board([replace(one, run=by_key.get(one.key)) for one in plan(LEADERBOARD[:1], BOARD)], {}, {})
     found += [standings_table(tasks), task_table(tasks, "credit")]
     found += [versus_table(tasks, BASELINE, RIVAL), care_table(tasks)]
-    for study in worlds.STUDIES:
-        planned = with_runs(plan([study.sweep], once=False), runs)
-        found.append(worlds.study_table(study, planned))
     chosen = {str(i): runs[place] for i, place in enumerate(COMPARED, start=1)}
     beside = compare(chosen, tmp_path_factory.mktemp("compared"))
     return {one.key: one for one in [*found, *(replace(one, key=f"compare_{one.key}") for one in beside)]}
