@@ -293,36 +293,38 @@ def _composed(commands: Sequence[tuple[str, ...]]) -> list[DictConfig]:
 
 def _points(sweep: str, overrides: Sequence[str]) -> list[tuple[str, ...]]:
     """The words of each point of a sweep's grid that the user's words select."""
-    axes = grid(sweep)
-    picked = [word for word in overrides if word.split("=")[0] in axes]
-    others = [word for word in overrides if word not in picked]
-    chosen, shared = _expanded(picked), _shared(sweep, overrides)
-    return [
-        (*words, *shared, *others)
-        for words in _expanded([f"{key!s}={values}" for key, values in axes.items()])
-        if any(set(choice) <= set(words) for choice in chosen)
-    ]
+    axes = _axes(sweep)
+    others = [word for word in overrides if word.split("=")[0] not in axes]
+    for word in overrides:
+        if word not in others:
+            key = word.split("=")[0]
+            axes[key] = [one for one in axes[key] if one in _values(word)]
+    shared = _shared(sweep, overrides)
+    return [(*words, *shared, *others) for words in itertools.product(*axes.values())]
+
+
+def _axes(sweep: str) -> dict[str, list[str]]:
+    """The words of each axis of a sweep's grid."""
+    return {str(key): _values(f"{key!s}={values}") for key, values in grid(sweep).items()}
 
 
 def _refuse_unknown(sweeps: Sequence[str], overrides: Sequence[str]) -> None:
     """Raise FairAllError for a word that picks a value that an axis of all sweeps does not have."""
-    grids = [grid(sweep) for sweep in sweeps]
+    grids = [*map(_axes, sweeps)]
     for word in overrides:
         key = word.split("=")[0]
         if all(key in axes for axes in grids):
-            axis = [one for axes in grids for (one,) in _expanded([f"{key}={axes[key]}"])]
-            names = list(dict.fromkeys(one.removeprefix(f"{key}=") for one in axis))
-            for (picked,) in _expanded([word]):
-                if picked not in axis:
+            known = list(dict.fromkeys(one for axes in grids for one in axes[key]))
+            names = [one.removeprefix(f"{key}=") for one in known]
+            for picked in _values(word):
+                if picked not in known:
                     near = nearest(picked.removeprefix(f"{key}="), names)
                     raise FairAllError(f"{picked}: not among these runs{near}; there are {', '.join(names)}")
 
 
-def _expanded(words: list[str]) -> list[tuple[str, ...]]:
-    """All combinations of the values of some words, each with one value per key."""
-    axes = []
-    for word in OverridesParser.create().parse_overrides(words):
-        several = word.is_sweep_override()
-        values = word.sweep_string_iterator() if several else [word.get_value_element_as_str()]
-        axes.append([f"{word.get_key_element()}={value}" for value in values])
-    return list(itertools.product(*axes))
+def _values(word: str) -> list[str]:
+    """A word with each of its values."""
+    (override,) = OverridesParser.create().parse_overrides([word])
+    several = override.is_sweep_override()
+    values = override.sweep_string_iterator() if several else [override.get_value_element_as_str()]
+    return [f"{override.get_key_element()}={value}" for value in values]

@@ -28,9 +28,9 @@ EVERY = 10  # time steps between those whose regrets PLOT's authors add up
 
 @dataclass(frozen=True)
 class Printed(Planned):
-    """A run that figures are printed of, or its reference, with the row of rivals.yaml."""
+    """A run that figures are printed of, or its reference, and what rivals.yaml says of it."""
 
-    row: Mapping[str, Any] = field(default_factory=dict)
+    said: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Measured(NamedTuple):
@@ -130,7 +130,7 @@ def rivals_plan(overrides: Sequence[str] = ()) -> list[Printed]:
                     rows.append(row)
     if not rows:
         raise FairAllError(f"no run is left by {' '.join(picks)}")
-    return [Printed(**vars(one), row=row) for one, row in zip(composed_points(points), rows, strict=True)]
+    return [Printed(**vars(one), said=row) for one, row in zip(composed_points(points), rows, strict=True)]
 
 
 class Rivals(Study):
@@ -160,7 +160,7 @@ def study_table(key: str, planned: Sequence[Printed]) -> PageTable:
         if one.run is None or reference.run is None:
             continue
         name = _name(one)
-        for cell in one.row["cells"]:
+        for cell in one.said["cells"]:
             found = compared(one.run, reference.run, cell)
             measured = MEASURES[cell["measure"]]
             when = "".join(f", step {cell[name]}" for name in AT if name in cell)
@@ -219,7 +219,7 @@ def _name(one: Printed) -> str:
     rows = [other["words"] for other in studies()[one.sweep]["rows"]]
     alike = [words for words in rows if f"model={one.model}" in words]
     alike = alike or rows  # the method is one of the study's words
-    own = [word for word in one.row["words"] if not all(word in words for words in alike)]
+    own = [word for word in one.said["words"] if not all(word in words for words in alike)]
     return " ".join([method_label(one.model), *own])
 
 

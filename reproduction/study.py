@@ -34,7 +34,7 @@ class Study:
     """
 
     name: str
-    draw: Draw = Figure
+    draw: Draw | None = None
     able: Callable[[list[Facts]], object] = bool
     kinds: Mapping[str, Kind] = field(default_factory=dict)
 
@@ -104,13 +104,15 @@ class Study:
 
     def item(self, spec: Spec, runs: list[Facts]) -> Item:
         """The table or figure of some runs."""
-        there = finished(runs)
-        if "kind" in spec:
-            kind = (KINDS | self.kinds)[spec["kind"]]
+        there, draw = finished(runs), self.draw
+        if draw is None or "kind" in spec:
+            kind = {**KINDS, **self.kinds}[spec["kind"]]
             return kind(spec, runs) if there or spec["kind"] in self.kinds else table(spec, runs, [])
         return figure_of(
-            *(spec[name] for name in ("key", "title", "note")),
-            lambda: self.draw(there),
+            spec["key"],
+            spec["title"],
+            spec["note"],
+            lambda: draw(there),
             [run["planned"] for run in runs],
             drawn=bool(self.able(there)),
             wide=True,

@@ -74,7 +74,7 @@ def test_every_row_has_a_run_and_a_reference_on_the_same_people() -> None:
     assert len(runs) == 2 * sum(len(study["rows"]) for study in studies().values())
     for one, reference in zip(runs[::2], runs[1::2], strict=True):
         own, other = one.config, reference.config
-        assert {cell["measure"] for cell in one.row["cells"]} <= set(MEASURES)
+        assert {cell["measure"] for cell in one.said["cells"]} <= set(MEASURES)
         for key in ("dataset", "schedule", "initial_policy", "seed", "seeds", "cost"):
             assert getattr(own, key) == getattr(other, key)
         assert reference.model.startswith("oracle")
