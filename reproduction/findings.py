@@ -34,8 +34,8 @@ from reproduction.claims import REPRODUCED, SYNTHETIC
 from reproduction.items import grid_of, label_grid
 from reproduction.pages import BESIDE, BLOCK, publish, refuse
 from reproduction.plan import ABLATION, grid
-from reproduction.questions_groups import ALIKE
-from reproduction.questions_truth import COLOURS
+from reproduction.questions_figures import COLOURS
+from reproduction.values import ALIKE
 
 DOCS = Path(__file__).parents[1] / "docs"
 CELLS = re.compile(r"(?<!\\)\|")  # what parts the cells of a row in Markdown

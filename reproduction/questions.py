@@ -6,21 +6,45 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairall import FairAllError
-from reproduction.plan import QUESTIONS, nearest
-from reproduction.questions_amounts import amounts_items
-from reproduction.questions_groups import groups_items
-from reproduction.questions_hidden import hidden_items
-from reproduction.questions_truth import truth_items
-from reproduction.study import Study, unnamed
+from fairall.display import PageTable, Row, mean_interval, number
+from reproduction import questions_figures as figures
+from reproduction.items import difference_of, table_of
+from reproduction.kinds import Spec
+from reproduction.plan import nearest
+from reproduction.questions_hidden import alike, officers
+from reproduction.study import Study
+from reproduction.values import Facts, by_words, finished
+
+
+def rates(spec: Spec, runs: Sequence[Facts]) -> PageTable:
+    """A row per group of people, the smallest last: how many they are, and how many of them are accepted."""
+    settings = by_words(finished(runs), spec["group"])
+    tools = list(dict.fromkeys(run["tool"] for own in settings.values() for run in own))
+    rows, records = [], []
+    for setting, own in settings.items():
+        people = own[0]["planned"].run.named_groups
+        for name, group in sorted(people.items(), key=lambda item: -sum(item[1].people.values())):
+            size = sum(group.people.values())
+            accepted = {run["tool"]: run["planned"].run.named_groups[name].accepted_in_window for run in own}
+            cells = [mean_interval(accepted.get(tool)) for tool in tools]
+            rows.append(Row(setting, name, [f"{size}", number(group.base_rate), *cells]))
+            known = {"dataset": own[0]["dataset"], "groups": own[0]["groups"], "group": name, "people": size}
+            records += [
+                known | {"base_rate": group.base_rate, "method": tool} | difference_of(spread, "accepted")
+                for tool, spread in accepted.items()
+            ]
+    columns = ["people", "label 1", *tools]
+    shown = {name: spec[name] for name in ("key", "title", "note")}
+    return table_of(columns, rows, records, [run["planned"] for run in runs], **shown)
+
 
 ASKED = {
-    word: Study(f"questions_{word}", title, QUESTIONS[word], unnamed(items))
-    for word, title, items in (
-        ("truth", "labels that depend on the group", truth_items),
-        ("hidden", "hidden reasons", hidden_items),
-        ("groups", "more than two groups", groups_items),
-        ("amounts", "amounts by person", amounts_items),
-    )
+    "truth": Study("questions_truth", figures.draw_truth),
+    "hidden": Study(
+        "questions_hidden", figures.draw_loss, figures.losses, {"alike": alike, "officers": officers}
+    ),
+    "groups": Study("questions_groups", figures.draw_groups, kinds={"rates": rates}),
+    "amounts": Study("questions_amounts", figures.draw_earned, figures.earnings),
 }
 
 
