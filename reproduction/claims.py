@@ -118,7 +118,7 @@ def counts_table(tables: Sequence[PageTable]) -> PageTable:
     """How much reproduced: a row per initial policy and protocol, counts over tables beside the print.
 
     Args:
-        tables: of claims, `tables.methods_table` and `printed.printed_tables`.
+        tables: of claims, `tables.methods_table` and `printed.printed_items`.
     """
     rows, records = [], []
     for setting in dict.fromkeys(table.setting for table in tables if table.setting):
@@ -127,7 +127,7 @@ def counts_table(tables: Sequence[PageTable]) -> PageTable:
         apart = own["difference_in_paper_std"].dropna().abs()
         inside = own.dropna(subset="inside").set_index("statistic")["inside"]
         found = {
-            "claims reproduced": own["verdict"].dropna().str.startswith(REPRODUCED),
+            "claims reproduced": own["verdict"].dropna().astype(str).str.startswith(REPRODUCED),
             "within 1 sd of print": apart <= 1.0,
             "within 2 sd": apart <= 2.0,
             "printed means inside": inside[inside.index == "mean"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,17 +41,11 @@ def results() -> list[Result]:
 
 
 def _result(
-    number: int,
-    words: str,
-    shift: float,
-    collapsed: list[int] | None = None,
-    latents: bool = False,
-    warnings: list[str] | None = None,
+    number: int, words: str, shift: float, collapsed: Sequence[int] = (), latents: bool = False, **noted: Any
 ) -> Result:
-    one = made_up(*words.split(), shift=shift, number=number)
+    one = made_up(*words.split(), shift=shift, number=number, finished=float(number), **noted)
     n, half = len(one.seeds), one.steps["time_step"].max() // 2
-    gone = one.steps["seed"].isin(collapsed or []) & (one.steps["time_step"] > half)
-    steps = one.steps.assign(acceptance_rate=one.steps["acceptance_rate"].mask(gone, 0.0))
+    gone = one.steps["seed"].isin(collapsed) & (one.steps["time_step"] > half)
     of_latent = {
         "latent_variance_gap": [0.9 if k < 3 else 0.1 for k in range(n)],  # three are switched
         "latent_label_agreement": [-0.9 if k % 4 == 0 else 0.9 for k in range(n)],  # two others flipped
@@ -63,12 +58,10 @@ def _result(
     }
     return replace(
         one,
-        steps=steps,
+        steps=one.steps.assign(acceptance_rate=one.steps["acceptance_rate"].mask(gone, 0.0)),
         per_seed=one.per_seed.assign(**(of_latent if latents else {})),
         references=spreads(levels),
-        warnings=warnings or (),
         path=Path("outputs/runs") / one.name("model") / one.name("dataset") / f"{number:012x}",
-        finished=float(number),
     )
 
 
