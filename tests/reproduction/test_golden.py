@@ -1,18 +1,22 @@
-"""Tables of the report, leaderboard and compare of made-up runs, as they were once found right."""
+"""Tables and figures of the report, leaderboard and compare of made-up runs, as once found right."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import matplotlib as mpl
+import numpy as np
 import pytest
 from pytest_regressions.file_regression import FileRegressionFixture
 
-from fairall.display import PageTable, to_csv, to_latex, to_markdown
+from fairall.display import STYLE, Item, PageFigure, PageTable, to_csv, to_latex, to_markdown
 from fairall.report import compare
 from reproduction.board import BASELINE, RIVAL
 from reproduction.by_seed import by_seed_table
+from reproduction.figures import curve_figures
+from reproduction.leaderboard_figures import board_figures
 from reproduction.leaderboard_tables import (
     care_table,
     method_table,
@@ -40,6 +44,36 @@ def checked(tables: Sequence[PageTable], regression: FileRegressionFixture) -> N
     regression.check("\n".join(texts), extension=".md")
 
 
+def drawn(items: Iterable[Item]) -> str:
+    """What figures show: words, and of each shape how many points it has, and where they begin and end."""
+    lines = []
+    for item in items:
+        if not isinstance(item, PageFigure) or item.draw is None:
+            continue
+        with mpl.rc_context(STYLE):
+            figure = item.draw()
+        lines += ["", f"# {item.key}", item.title, item.note]
+        lines += [f"- {text.get_text()}" for legend in figure.legends for text in legend.get_texts()]
+        for axes in figure.axes:
+            words = [axes.get_title(), axes.get_xlabel(), axes.get_ylabel()]
+            ticks = [label.get_text() for label in axes.get_yticklabels()]
+            lines.append(f"## {'; '.join(words)}: {', '.join(ticks)}")
+            shapes = [line.get_xydata() for line in axes.lines]
+            shapes += [path.vertices for of in axes.collections for path in of.get_paths()]
+            shapes += [of.get_patch_transform().transform(of.get_path().vertices) for of in axes.patches]
+            for points in (np.asarray(of, dtype=float) for of in shapes):
+                ends = [*points[0], *points[-1], *points.min(0), *points.max(0)] if len(points) else []
+                lines.append(f"{len(points)}: {' '.join(f'{end:.4g}' for end in ends)}")
+            lines += [f"{t.get_text()} {t.get_fontweight()} {t.get_position()}" for t in axes.texts]
+    return "\n".join(lines)
+
+
+def test_figures_of_the_leaderboard(tmp_path: Path, file_regression: FileRegressionFixture) -> None:
+    own = made_board(tmp_path)
+    items = [*board_figures(own), *curve_figures(own.planned, note="")]
+    file_regression.check(drawn(items), extension=".md")
+
+
 def test_tables_of_the_leaderboard(tmp_path: Path, file_regression: FileRegressionFixture) -> None:
     own = made_board(tmp_path)
     tables = [standings_table(own, f"leaderboard{kind}") for kind in ("", "_alike", "_short")]
@@ -61,6 +95,7 @@ def test_tables_of_the_report(file_regression: FileRegressionFixture) -> None:
     tables = [item for item in own.items if isinstance(item, PageTable) and item.shown]
     assert all(to_latex(table).isascii() for table in tables)
     checked(tables, file_regression)
+    file_regression.check(drawn(own.items), basename="test_figures_of_the_report", extension=".md")
 
 
 def test_tables_of_compare(tmp_path: Path, file_regression: FileRegressionFixture) -> None:

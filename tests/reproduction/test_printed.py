@@ -12,7 +12,6 @@ from fairall.display import PageTable
 from reproduction.plan import with_runs
 from reproduction.printed import (
     collapsed,
-    draw_printed,
     is_inside,
     predictive_intervals,
     predictive_pooled_std,
@@ -73,17 +72,6 @@ def test_a_seed_that_accepts_again_has_not_collapsed(since: int, n: int) -> None
 def test_rounding_of_printed_values_is_allowed_for() -> None:
     values = (0.1894, 0.1896, 0.2104, 0.2106)
     assert [is_inside(one, 0.19, 0.21) for one in values] == [False, True, True, False]
-
-
-def test_the_picture_has_every_printed_mean_inside_or_outside() -> None:
-    means, _ = records(near_print())
-    keys = ["predictive_low", "predictive_high", "printed", "inside"]
-    for axes, (*ends, inside) in zip(
-        draw_printed(means.reset_index()).axes, means[keys].to_numpy(), strict=True
-    ):
-        drawn = np.concatenate([np.asarray(line.get_xdata()) for line in axes.get_lines()])
-        assert drawn == pytest.approx(100 * np.array(ends, dtype=float))
-        assert axes.get_lines()[1].get_label() == f"printed mean, {'inside' if inside else 'outside'}"
 
 
 @pytest.mark.parametrize(
