@@ -287,21 +287,19 @@ def draw_curves(planned: Sequence[Planned]) -> Figure:
 def draw_latents(spaces: Mapping[str, Space]) -> Figure:
     """Draw latent means of the first seed on their two leading principal axes, by s and by the label."""
     figure, panels = grid_of(len(spaces), 2, 1.5 * len(spaces) + 0.5, width=COLUMN)
-    for (left, right), (name, (z, s, label)) in zip(panels, spaces.items(), strict=True):
+    for row, (name, (z, s, label)) in zip(panels, spaces.items(), strict=True):
         points, _ = principal(z)
-        for axes, positive, words, hues in (
-            (left, s > 0, ("S = −1", "S = +1"), (ROSE, TEAL)),
-            (right, label > 0, ("ỹ = 0", "ỹ = 1"), (OLIVE, WINE)),
-        ):
-            # In shuffled order, so that neither group covers the other.
-            order = np.random.default_rng(0).permutation(len(points))
-            colours = np.where(positive, hues[1], hues[0])[order]
+        # In shuffled order, so that neither group covers the other.
+        order = np.random.default_rng(0).permutation(len(points))
+        sides = (s > 0, {"S = +1": TEAL, "S = −1": ROSE}), (label > 0, {"ỹ = 1": WINE, "ỹ = 0": OLIVE})
+        for axes, (positive, hues) in zip(row, sides, strict=True):
+            colours = np.where(positive, *hues.values())[order]
             axes.scatter(*points[order].T, s=2, c=colours, alpha=0.6, lw=0, rasterized=True)
-            for word, hue in zip(words, hues, strict=True):
+            for word, hue in reversed(hues.items()):
                 axes.scatter([], [], s=8, color=hue, label=word)
             axes.legend(loc="upper right", handletextpad=0.1, borderpad=0.1)
             axes.set(xticks=[], yticks=[])
-        left.set_ylabel(f"{method_label(name)}\nsecond axis of z")
+        row[0].set_ylabel(f"{method_label(name)}\nsecond axis of z")
     label_grid(panels, "first axis of z")
     return figure
 

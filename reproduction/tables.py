@@ -75,10 +75,9 @@ def methods_table(
 
 def by_dataset(planned: Iterable[Planned]) -> dict[str, list[Planned]]:
     """Some runs by data set, in order."""
-    found: dict[str, list[Planned]] = {}
-    for one in planned:
-        found.setdefault(one.dataset, []).append(one)
-    return found
+    planned = [*planned]
+    names = dict.fromkeys(one.dataset for one in planned)
+    return {name: [one for one in planned if one.dataset == name] for name in names}
 
 
 def _read(run: Result, measure: Quantity, mean: float | None) -> tuple[str, dict[str, Any]]:
