@@ -50,13 +50,14 @@ def table(
 
 
 def placed(spec: Spec, runs: Iterable[Facts]) -> list[Facts]:
-    """A row per finished run and measure, with the `PLACES` of its cell."""
+    """A row per finished run and measure, with the `PLACES` of its cell and the `look` of its numbers."""
     rows = [
         run | {"heading": heading, "measure": measure}
         for run in {run["planned"].key: run for run in finished(runs)}.values()
         for heading, measure in spec["measures"].items()
     ]
     for row in rows:
+        row["look"] = spec.get("looks", {}).get(row["measure"], {})
         row |= {place: words(spec.get(place, usual), row) for place, usual in PLACES.items()}
     return sorted(rows, key=lambda row: [row[name] for name in spec.get("sort", ())])
 
@@ -75,7 +76,7 @@ def means(spec: Spec, runs: Sequence[Facts]) -> PageTable:
     rows = placed(spec, runs)
     for row in rows:
         run, measure = row["planned"].run, row["measure"]
-        row["cell"] = mean_interval(run.spread(measure), **_look(spec, row))
+        row["cell"] = mean_interval(run.spread(measure), **row["look"])
         row["records"] = [
             _known(spec, row, seed=seed, value=value) for seed, value in run.values(measure).items()
         ]
@@ -106,7 +107,7 @@ def levels(spec: Spec, runs: Sequence[Facts]) -> PageTable:
     found = [one for one in found if one["spread"]]
     for one in found:
         mean, std = one["spread"].mean, one["spread"].std
-        one["cell"] = mean_std(mean, std, **_look(spec, one))
+        one["cell"] = mean_std(mean, std, **one["look"])
         one["records"] = [_known(spec, one, mean=mean, std=std)]
     return table(spec, runs, found)
 
@@ -127,7 +128,7 @@ def first(spec: Spec, runs: Sequence[Facts]) -> PageTable:
         for best in [tool for tool, of in judged.items() if of["best"]][:1]:
             of = {key: judged[best][f"{key}_rival"] for key in ("p", "difference", "low", "high")}
             after = judged[best]["rival"]
-            ahead = mean_interval(paired_difference(values[best], values[after]), **_look(spec, one))
+            ahead = mean_interval(paired_difference(values[best], values[after]), **one["look"])
             one["cell"] = Cell(f"{best}, {ahead} from {after}", best=_sure(of["p"]))
             one["records"] = [_known(spec, one, first=best, next=after, **of)]
     return table(spec, runs, cells)
@@ -148,7 +149,7 @@ def less(spec: Spec, runs: Sequence[Facts]) -> PageTable:
             holm([paired_p(one["values"], 0 * one["values"]) for one in family]) if "tested" in spec else []
         )
         for one, p in itertools.zip_longest(family, tested):
-            one["cell"] = Cell(mean_interval(one["spread"], **_look(spec, one)), best=_sure(p))
+            one["cell"] = Cell(mean_interval(one["spread"], **one["look"]), best=_sure(p))
             of = {"p": p} if tested else {}
             one["records"] = [_known(spec, one, **of, **difference_of(one["spread"]))]
     columns = sorted(set(frame["column"])) if "column" in spec else ()
@@ -193,12 +194,6 @@ def _mean(frame: pd.DataFrame, parts: Sequence[str]) -> pd.DataFrame:
     by_seed = [name for name in ("group", "column", "measure", "seed") if name not in parts]
     wide = frame.pivot(index=by_seed, columns=[*parts], values="value")
     return wide.mean(axis=1, skipna=False).rename("value").reset_index().assign(pairs=wide.shape[1])
-
-
-def _look(spec: Spec, one: Facts) -> Mapping[str, Any]:
-    """How numbers of a measure are written."""
-    looks: Mapping[str, Mapping[str, Any]] = spec.get("looks", {})
-    return looks.get(one["measure"], {})
 
 
 def _known(spec: Spec, one: Facts, **values: Any) -> dict[str, Any]:

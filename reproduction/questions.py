@@ -11,7 +11,7 @@ from reproduction import questions_figures as figures
 from reproduction.items import difference_of, table_of
 from reproduction.kinds import Spec
 from reproduction.plan import nearest
-from reproduction.questions_hidden import alike, officers
+from reproduction.questions_hidden import held
 from reproduction.study import Study
 from reproduction.values import Facts, by_words, finished
 
@@ -40,9 +40,7 @@ def rates(spec: Spec, runs: Sequence[Facts]) -> PageTable:
 
 ASKED = {
     "truth": Study("questions_truth", figures.draw_truth),
-    "hidden": Study(
-        "questions_hidden", figures.draw_loss, figures.losses, {"alike": alike, "officers": officers}
-    ),
+    "hidden": Study("questions_hidden", figures.draw_loss, figures.losses, {"held": held}),
     "groups": Study("questions_groups", figures.draw_groups, kinds={"rates": rates}),
     "amounts": Study("questions_amounts", figures.draw_earned, figures.earnings),
 }
