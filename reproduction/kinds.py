@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from fairall.metrics import Quantity, Spread
 from fairall.report import LEVEL, WITH_ROW, holm, paired_difference, paired_p, standings
 from fairall.results import REFERENCES
 from reproduction.items import difference_of, table_of
-from reproduction.values import Facts, differences, finished, long, words
+from reproduction.values import Facts, by_words, differences, finished, long, words
 
 Spec = Mapping[str, Any]
 """A table in studies/*.yaml: `measures` by heading, templates of facts for `PLACES`, `keys` that tell runs
@@ -141,16 +140,12 @@ def less(spec: Spec, runs: Sequence[Facts]) -> PageTable:
     """
     frame = long(placed(spec, runs))
     found = summaries(differences(frame, spec["keys"], spec["less"], itself=spec.get("itself", False)))
-    families: dict[tuple[str, str], list[Facts]] = {}
-    for one in found:
-        families.setdefault((one["group"], one["measure"]), []).append(one)
-    for family in families.values():
-        tested = (
-            holm([paired_p(one["values"], 0 * one["values"]) for one in family]) if "tested" in spec else []
-        )
-        for one, p in itertools.zip_longest(family, tested):
-            one["cell"] = Cell(mean_interval(one["spread"], **one["look"]), best=_sure(p))
-            of = {"p": p} if tested else {}
+    tested = spec.get("tested", False)
+    for family in by_words(found, "{group}, {measure}").values():
+        corrected = holm([paired_p(one["values"], 0 * one["values"]) for one in family])
+        for one, p in zip(family, corrected, strict=True):
+            best, of = tested and _sure(p), {"p": p} if tested else {}
+            one["cell"] = Cell(mean_interval(one["spread"], **one["look"]), best=best)
             one["records"] = [_known(spec, one, **of, **difference_of(one["spread"]))]
     columns = sorted(set(frame["column"])) if "column" in spec else ()
     return table(spec, runs, found, columns)
