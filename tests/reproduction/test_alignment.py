@@ -58,8 +58,8 @@ def test_seeds_are_switched_or_flipped_by_the_thresholds_of_the_warnings() -> No
 def test_measures_of_aligned_seeds_are_apart_from_those_of_others(
     changes: dict[str, list[Any]], counts: list[str], utilities: list[str]
 ) -> None:
-    measures = {"mean_utility": [0.1, 0.2, 0.3, 0.4, 0.6], "mean_cfu": [None] * 5}
-    table = alignment_table(plans(with_latents("protocol=published_code", **measures, **changes)))
+    changes |= {"mean_utility": [0.1, 0.2, 0.3, 0.4, 0.6], "mean_cfu": [None] * 5}
+    table = alignment_table(plans(with_latents("protocol=published_code", changes=changes)))
     assert [*table.frame.index] == [("Synthetic", "published_code")]
     shown = [str(cell) for cell in table.frame.iloc[0]]
     assert (shown[:3], shown[3:5], shown[-2:]) == (counts, utilities, ["", ""])

@@ -76,7 +76,7 @@ def test_the_utility_of_the_first_policy_is_a_measure_and_drawn_ones_are_not() -
         ("leaderboard", "leaderboard_tables"),
         ("ablation", "ablation"),
         ("worlds", "worlds_results"),
-        ("questions", "questions_truth"),
+        ("questions", "questions_groups"),
     ],
 )
 def test_every_study_publishes_its_values_by_seed(
@@ -88,7 +88,7 @@ def test_every_study_publishes_its_values_by_seed(
     monkeypatch.setattr(module, "load_results", lambda *_: SimpleNamespace(results=[]))
     monkeypatch.setattr(module, "make", lambda *_, **__: [])
     monkeypatch.setattr(module, "plan", lambda *_, **__: finished())
-    asked = {"asked": ["truth"]} if command == "questions" else {}
+    asked = {"asked": ["groups"]} if command == "questions" else {}
     getattr(import_module(f"reproduction.{command}"), command)([], **asked)
     ((name, runs),) = told
     assert [one.key for one in runs] == [one.key for one in finished()]

@@ -30,7 +30,7 @@ NO_WORSE = REAL[2]  # FairAll accumulates no less utility than UnfairLog
 
 
 def made(sweep: str, levels: dict[str, float], *words: str) -> list[Planned]:
-    """The runs of a sweep on German Credit, of which those of some methods are finished with values near a level."""
+    """The runs of a sweep on German Credit; those of some methods are finished, with values near a level."""
     runs = [
         result(f"model={model}", "dataset=credit", *words, shift=level, number=number)
         for number, (model, level) in enumerate(levels.items())

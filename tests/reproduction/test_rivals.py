@@ -88,14 +88,12 @@ def test_words_pick_rows_or_change_all_commands() -> None:
 
 
 def test_rows_of_a_method_are_told_apart() -> None:
-    rows = [row for row in rivals_plan(["dataset=fico"]) if row.study == "rivals_fico"]
+    runs = [one for one in rivals_plan(["dataset=fico"]) if one.sweep == "rivals_fico"]
     run = made_up("dataset=fico", references={"accept_all": {"mean_utility": -0.1}})
-    found = [
-        replace(row, planned=replace(row.planned, run=run), reference=replace(row.reference, run=run))
-        for row in rows
-    ]
-    names = study_table("rivals_fico", found).frame.index.get_level_values(0)
+    names = study_table("rivals_fico", [replace(one, run=run) for one in runs]).frame.index.get_level_values(
+        0
+    )
     assert [*names.unique()] == ["Fair reductions model.slack=0.1", "Fair reductions model.slack=0.01"]
-    lacking = study_table("rivals_fico", rows)
+    lacking = study_table("rivals_fico", runs)
     assert not lacking.shown
     assert len(lacking.lacking) == 3
