@@ -127,7 +127,7 @@ def counts_table(tables: Sequence[PageTable]) -> PageTable:
         apart = own["difference_in_paper_std"].dropna().abs()
         inside = own.dropna(subset="inside").set_index("statistic")["inside"]
         found = {
-            "claims reproduced": own["verdict"].dropna().astype(str).str.startswith(REPRODUCED),
+            "claims reproduced": own["verdict"].dropna().isin([REPRODUCED, ON_SPLIT]),
             "within 1 sd of print": apart <= 1.0,
             "within 2 sd": apart <= 2.0,
             "printed means inside": inside[inside.index == "mean"],

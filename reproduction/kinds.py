@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from fairall.metrics import Quantity, Spread
 from fairall.report import LEVEL, WITH_ROW, holm, paired_difference, paired_p, standings
 from fairall.results import REFERENCES
 from reproduction.items import difference_of, table_of
-from reproduction.values import Facts, differences, finished, long, words
+from reproduction.values import Facts, by_words, differences, finished, long, words
 
 Spec = Mapping[str, Any]
 """A table in studies/*.yaml: `measures` by heading, templates of facts for `PLACES`, `keys` that tell runs
@@ -50,13 +49,14 @@ def table(
 
 
 def placed(spec: Spec, runs: Iterable[Facts]) -> list[Facts]:
-    """A row per finished run and measure, with the `PLACES` of its cell."""
+    """A row per finished run and measure, with the `PLACES` of its cell and the `look` of its numbers."""
     rows = [
         run | {"heading": heading, "measure": measure}
         for run in {run["planned"].key: run for run in finished(runs)}.values()
         for heading, measure in spec["measures"].items()
     ]
     for row in rows:
+        row["look"] = spec.get("looks", {}).get(row["measure"], {})
         row |= {place: words(spec.get(place, usual), row) for place, usual in PLACES.items()}
     return sorted(rows, key=lambda row: [row[name] for name in spec.get("sort", ())])
 
@@ -75,7 +75,7 @@ def means(spec: Spec, runs: Sequence[Facts]) -> PageTable:
     rows = placed(spec, runs)
     for row in rows:
         run, measure = row["planned"].run, row["measure"]
-        row["cell"] = mean_interval(run.spread(measure), **_look(spec, row))
+        row["cell"] = mean_interval(run.spread(measure), **row["look"])
         row["records"] = [
             _known(spec, row, seed=seed, value=value) for seed, value in run.values(measure).items()
         ]
@@ -106,7 +106,7 @@ def levels(spec: Spec, runs: Sequence[Facts]) -> PageTable:
     found = [one for one in found if one["spread"]]
     for one in found:
         mean, std = one["spread"].mean, one["spread"].std
-        one["cell"] = mean_std(mean, std, **_look(spec, one))
+        one["cell"] = mean_std(mean, std, **one["look"])
         one["records"] = [_known(spec, one, mean=mean, std=std)]
     return table(spec, runs, found)
 
@@ -127,7 +127,7 @@ def first(spec: Spec, runs: Sequence[Facts]) -> PageTable:
         for best in [tool for tool, of in judged.items() if of["best"]][:1]:
             of = {key: judged[best][f"{key}_rival"] for key in ("p", "difference", "low", "high")}
             after = judged[best]["rival"]
-            ahead = mean_interval(paired_difference(values[best], values[after]), **_look(spec, one))
+            ahead = mean_interval(paired_difference(values[best], values[after]), **one["look"])
             one["cell"] = Cell(f"{best}, {ahead} from {after}", best=_sure(of["p"]))
             one["records"] = [_known(spec, one, first=best, next=after, **of)]
     return table(spec, runs, cells)
@@ -140,16 +140,12 @@ def less(spec: Spec, runs: Sequence[Facts]) -> PageTable:
     """
     frame = long(placed(spec, runs))
     found = summaries(differences(frame, spec["keys"], spec["less"], itself=spec.get("itself", False)))
-    families: dict[tuple[str, str], list[Facts]] = {}
-    for one in found:
-        families.setdefault((one["group"], one["measure"]), []).append(one)
-    for family in families.values():
-        tested = (
-            holm([paired_p(one["values"], 0 * one["values"]) for one in family]) if "tested" in spec else []
-        )
-        for one, p in itertools.zip_longest(family, tested):
-            one["cell"] = Cell(mean_interval(one["spread"], **_look(spec, one)), best=_sure(p))
-            of = {"p": p} if tested else {}
+    tested = spec.get("tested", False)
+    for family in by_words(found, "{group}, {measure}").values():
+        corrected = holm([paired_p(one["values"], 0 * one["values"]) for one in family])
+        for one, p in zip(family, corrected, strict=True):
+            best, of = tested and _sure(p), {"p": p} if tested else {}
+            one["cell"] = Cell(mean_interval(one["spread"], **one["look"]), best=best)
             one["records"] = [_known(spec, one, **of, **difference_of(one["spread"]))]
     columns = sorted(set(frame["column"])) if "column" in spec else ()
     return table(spec, runs, found, columns)
@@ -193,12 +189,6 @@ def _mean(frame: pd.DataFrame, parts: Sequence[str]) -> pd.DataFrame:
     by_seed = [name for name in ("group", "column", "measure", "seed") if name not in parts]
     wide = frame.pivot(index=by_seed, columns=[*parts], values="value")
     return wide.mean(axis=1, skipna=False).rename("value").reset_index().assign(pairs=wide.shape[1])
-
-
-def _look(spec: Spec, one: Facts) -> Mapping[str, Any]:
-    """How numbers of a measure are written."""
-    looks: Mapping[str, Mapping[str, Any]] = spec.get("looks", {})
-    return looks.get(one["measure"], {})
 
 
 def _known(spec: Spec, one: Facts, **values: Any) -> dict[str, Any]:

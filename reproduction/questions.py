@@ -6,43 +6,38 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairall import FairAllError
-from fairall.display import PageTable, Row, mean_interval, number
+from fairall.display import PageTable, mean_interval, number
 from reproduction import questions_figures as figures
-from reproduction.items import difference_of, table_of
-from reproduction.kinds import Spec
+from reproduction.items import difference_of
+from reproduction.kinds import Spec, table
 from reproduction.plan import nearest
-from reproduction.questions_hidden import alike, officers
+from reproduction.questions_hidden import held
 from reproduction.study import Study
 from reproduction.values import Facts, by_words, finished
 
 
 def rates(spec: Spec, runs: Sequence[Facts]) -> PageTable:
     """A row per group of people, the smallest last: how many they are, and how many of them are accepted."""
-    settings = by_words(finished(runs), spec["group"])
-    tools = list(dict.fromkeys(run["tool"] for own in settings.values() for run in own))
-    rows, records = [], []
-    for setting, own in settings.items():
+    cells: list[Facts] = []
+    for setting, own in by_words(finished(runs), spec["group"]).items():
         people = own[0]["planned"].run.named_groups
         for name, group in sorted(people.items(), key=lambda item: -sum(item[1].people.values())):
-            size = sum(group.people.values())
-            accepted = {run["tool"]: run["planned"].run.named_groups[name].accepted_in_window for run in own}
-            cells = [mean_interval(accepted.get(tool)) for tool in tools]
-            rows.append(Row(setting, name, [f"{size}", number(group.base_rate), *cells]))
-            known = {"dataset": own[0]["dataset"], "groups": own[0]["groups"], "group": name, "people": size}
-            records += [
-                known | {"base_rate": group.base_rate, "method": tool} | difference_of(spread, "accepted")
-                for tool, spread in accepted.items()
-            ]
-    columns = ["people", "label 1", *tools]
-    shown = {name: spec[name] for name in ("key", "title", "note")}
-    return table_of(columns, rows, records, [run["planned"] for run in runs], **shown)
+            size, place = sum(group.people.values()), {"group": setting, "name": name}
+            cells.append(place | {"column": "people", "cell": f"{size}"})
+            cells.append(place | {"column": "label 1", "cell": number(group.base_rate)})
+            for run in own:
+                accepted = run["planned"].run.named_groups[name].accepted_in_window
+                known = {of: run[of] for of in ("dataset", "groups")} | {"group": name, "people": size}
+                known |= {"base_rate": group.base_rate, "method": run["tool"]}
+                one = {"column": run["tool"], "cell": mean_interval(accepted)}
+                cells.append(place | one | {"records": [known | difference_of(accepted, "accepted")]})
+    tools = dict.fromkeys(run["tool"] for run in finished(runs))
+    return table(spec, runs, cells, ["people", "label 1", *tools])
 
 
 ASKED = {
     "truth": Study("questions_truth", figures.draw_truth),
-    "hidden": Study(
-        "questions_hidden", figures.draw_loss, figures.losses, {"alike": alike, "officers": officers}
-    ),
+    "hidden": Study("questions_hidden", figures.draw_loss, figures.losses, {"held": held}),
     "groups": Study("questions_groups", figures.draw_groups, kinds={"rates": rates}),
     "amounts": Study("questions_amounts", figures.draw_earned, figures.earnings),
 }

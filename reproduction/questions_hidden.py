@@ -11,54 +11,31 @@ import pandas as pd
 from fairall import load_dataset, load_initial_policy
 from fairall.display import PageTable
 from fairall.evaluate import evaluate
-from fairall.report import dataset_label
 from reproduction.kinds import Spec, table
-from reproduction.values import Facts
+from reproduction.values import Facts, by_words, words
 
 # Accepts half of all people by hidden reasons alone. `evaluate` refuses logs of the lenient policy, which
 # accepts hardly any of many people.
 LOGGING = "random"
-STRICTNESS = (0.2, 0.4, 0.6, 0.8)  # shares that decision makers accept, who get cases at random
 ASSUMED = {f"assumed Γ = {gamma}": f"Γ = {gamma}" for gamma in ("1", "1.5", "2", "3")}
 VIEWS = {"no assumption": "no assumption", "decision makers": "decision makers"} | ASSUMED  # of `evaluate`
 
 
-def alike(spec: Spec, runs: Sequence[Facts]) -> PageTable:
-    """A row per data set and true Γ: how many logs' intervals for an assumed Γ hold the truth."""
-    return _held(spec, runs, [()], [*ASSUMED], widths=False)
+def held(spec: Spec, runs: Sequence[Facts]) -> PageTable:
+    """A row per data set and true Γ: how many logs' intervals of the value of accepting everybody hold it.
 
-
-def officers(spec: Spec, runs: Sequence[Facts]) -> PageTable:
-    """The same for logs of decision makers of different strictness, with the bounds that these give."""
-    words = [(f"initial_policy.acceptance_rate={rate}",) for rate in STRICTNESS]
-    return _held(spec, runs, words, [*VIEWS], widths=True)
-
-
-def _held(
-    spec: Spec,
-    runs: Sequence[Facts],
-    deciders: Sequence[Sequence[str]],
-    columns: Sequence[str],
-    *,
-    widths: bool,
-) -> PageTable:
-    """How many intervals of the value of accepting everybody hold it, and perhaps their mean width ×100."""
-    first: dict[tuple[str, float], Facts] = {}
-    for run in runs:
-        first.setdefault((run["dataset"], run["gamma"]), run)
+    With `strictness`, logs are of as many decision makers who accept such shares, there are the bounds that
+    these give too, and cells have the mean width of the intervals ×100.
+    """
+    strictness = spec.get("strictness", ())
+    deciders = [(f"initial_policy.acceptance_rate={rate}",) for rate in strictness] or [()]
+    columns = [*(VIEWS if strictness else ASSUMED)]
     found = []
-    for run in first.values():
-        records = pd.DataFrame(intervals(run, deciders))
-        for column, own in records.groupby("assumption", sort=False):
-            width = f", {100 * (own['high'] - own['low']).mean():.1f}" if widths else ""
-            if column in columns:
-                place = {
-                    "group": dataset_label(run["dataset"]),
-                    "name": f"Γ = {run['gamma']:g}",
-                    "column": column,
-                }
-                cell = f"{own['held'].sum()} of {len(own)}{width}"
-                found.append(place | {"cell": cell, "records": own.to_dict("records")})
+    for run, *_ in by_words(runs, spec["group"] + spec["name"]).values():
+        for column, own in pd.DataFrame(intervals(run, deciders)).groupby("assumption", sort=False):
+            width = f", {100 * (own['high'] - own['low']).mean():.1f}" if strictness else ""
+            one = {"cell": f"{own['held'].sum()} of {len(own)}{width}", "records": own.to_dict("records")}
+            found.append(one | {"column": column} | {of: words(spec[of], run) for of in ("group", "name")})
     return table(spec, runs, found, columns)
 
 
@@ -76,7 +53,7 @@ def intervals(run: Facts, deciders: Sequence[Sequence[str]]) -> Iterator[dict[st
     tables = [data.resplit(k).table() for k in range(one.config.seeds)]
     cost = float(one.config.cost.value)
     truth = float(np.mean([people.label.mean() for people in tables])) - cost
-    policies = [load_initial_policy(LOGGING, dataset, hidden, *words) for words in deciders]
+    policies = [load_initial_policy(LOGGING, dataset, hidden, *own) for own in deciders]
     for k, people in enumerate(tables):
         log, columns = log_of(people, [policy.of_split(k) for policy in policies], k)
         found = evaluate(np.ones(len(log)), log, sensitive="group", cost=cost, **columns)

@@ -63,7 +63,6 @@ def _fairness(one: Planned) -> str:
 
 # Facts that are no single value of the configuration.
 FACTS: dict[str, Callable[[Planned], Any]] = {
-    "sweep": lambda one: one.sweep,
     "fairness_tool": _fairness_tool,
     "truth_gap": _truth_gap,
     "alike": _alike,

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from pytest_regressions.file_regression import FileRegressionFixture
@@ -19,7 +18,7 @@ from pytest_regressions.file_regression import FileRegressionFixture
 from fairall import FairAllError
 from fairall.display import Item, PageFigure, PageTable, to_csv, to_markdown
 from fairall.metrics import Spread
-from fairall.results.result import OF_REFERENCES, Group, spreads
+from fairall.results.result import Group
 from reproduction import study as runner
 from reproduction.ablation import ablation
 from reproduction.kinds import KINDS
@@ -51,31 +50,24 @@ FURTHER = """
 def measured(one: Planned) -> Planned:
     """A run with random values of all measures that studies show, by its words."""
     number = zlib.crc32(one.command.encode())
-    run, random = made_up(number=number, config=vars(one.config)), np.random.default_rng(number)
-    further = {name: random.uniform(0.0, 0.2, len(run.seeds)) for name in FURTHER}
-    per_seed = run.per_seed.assign(**further)
-    levels = {
-        (policy, name): Spread(random.uniform(), 0.01, None)
-        for policy in ("accept_all", "oracle", "oracle_fair")
-        for name in per_seed
-    }
-    scores = {
-        f"mean_score_{side}": random.uniform(size=len(run.steps)) for side in ("advantaged", "disadvantaged")
-    }
-    groups = {"all": run.groups["all"]} | {
-        f"g{g}": Group([f"g{g}"], {"train": n - 10, "test": 10}, n, 0.5, None, Spread(g / 10, None, None))
-        for g, n in enumerate(SIZES[: len(one.config.dataset.get("groups") or SIZES[:4])])
-    }
-    aggregate = spreads({name: Spread.over_seeds(per_seed[name].to_numpy()) for name in per_seed})
-    made = replace(
-        run,
-        per_seed=per_seed,
-        aggregate=aggregate,
-        references=spreads(levels, OF_REFERENCES),
-        groups=groups,
-        steps=run.steps.assign(**scores),
+    random, sizes = np.random.default_rng(number), SIZES[: len(one.config.dataset.get("groups") or SIZES[:4])]
+    run = made_up(
+        number=number,
+        config=vars(one.config),
+        further={name: random.uniform(0.0, 0.2, one.config.seeds) for name in FURTHER},
+        references={
+            policy: {
+                name: random.uniform() for name in (*FURTHER, "effective_utility", "mean_utility", "mean_dpu")
+            }
+            for policy in ("accept_all", "oracle", "oracle_fair")
+        },
     )
-    return replace(one, run=made)
+    groups = {
+        f"g{g}": Group([f"g{g}"], {"train": n - 10, "test": 10}, n, 0.5, None, Spread(g / 10, None, None))
+        for g, n in enumerate(sizes)
+    }
+    scores = {name: random.uniform(size=len(run.steps)) for name in FURTHER if "mean_score" in name}
+    return replace(one, run=replace(run, groups=groups, steps=run.steps.assign(**scores)))
 
 
 @functools.cache
@@ -177,17 +169,15 @@ def test_a_question_that_nobody_has_is_said() -> None:
 
 
 def fact(values: Sequence[float], level: float = 0.0, **facts: Any) -> Facts:
-    """A finished run with values of `mean_utility` by seed, and its facts."""
-    run = made_up(references={"oracle": {"mean_utility": level}})
-    per_seed = pd.DataFrame({"mean_utility": values}, pd.RangeIndex(len(values), name="seed"), dtype=float)
-    aggregate = spreads({"mean_utility": Spread.over_seeds(per_seed["mean_utility"].to_numpy())})
-    own = replace(run, per_seed=per_seed, aggregate=aggregate)
-    return facts | {"planned": SimpleNamespace(run=own, key=str(facts))}
+    """A finished run with values of a measure `u` by seed, the oracle's level of it, and facts."""
+    further, levels = {"u": np.array(values)}, {"oracle": {"u": level}}
+    run = made_up(config={"seeds": len(values)}, further=further, references=levels)
+    return facts | {"planned": SimpleNamespace(run=run, key=str(facts))}
 
 
 def shown(kind: str, runs: Sequence[Facts], **spec: Any) -> PageTable:
     """A table of a kind, a row per `setting` and `tool`."""
-    usual = {"key": "key", "title": "", "note": "", "measures": {"utility ↑": "mean_utility"}}
+    usual = {"key": "key", "title": "", "note": "", "measures": {"utility ↑": "u"}}
     usual |= {"keys": ["setting", "tool"], "group": "{setting}", "name": "{tool}"}
     table = KINDS[kind](usual | spec, runs)
     assert isinstance(table, PageTable)
@@ -220,14 +210,14 @@ def test_means_have_intervals_and_a_record_per_seed() -> None:
         ("a", "two"): ["0.7 [0.3, 1.1]"],
         ("b", "two"): ["10.0"],
     }
-    assert to_csv(table).splitlines()[:2] == ["setting,tool,measure,seed,value", "a,one,mean_utility,0,0.1"]
+    assert to_csv(table).splitlines()[:2] == ["setting,tool,measure,seed,value", "a,one,u,0,0.1"]
     assert len(table.records) == 25
 
 
 def test_levels_have_deviations_references_and_what_is_lost() -> None:
-    lost = {"measure": "lost", "of": "mean_utility", "less": {"setting": "a"}}
+    lost = {"measure": "lost", "of": "u", "less": {"setting": "a"}}
     runs = [run | {"policy": run["tool"]} for run in RUNS]
-    measures = {"utility ↑": "mean_utility", "lost": "lost"}
+    measures = {"utility ↑": "u", "lost": "lost"}
     table = shown(
         "levels",
         runs,
@@ -255,7 +245,7 @@ def test_the_first_tool_is_that_with_the_best_mean_and_is_compared_with_the_next
         ("", "b"): [""],
     }
     one, two, *_ = RUNS
-    table = shown("first", [one, two], measures={"DPU ↓": "mean_utility"}, **named)
+    table = shown("first", [one, two], measures={"DPU ↓": "u"}, **named)
     assert texts(table) == {("", "a"): ["two, −10.0 [−10.0, −10.0] from one*"]}
     (record,) = table.records.to_dict("records")
     assert (record["first"], record["next"], record["p"]) == ("two", "one", 2 / 256)
