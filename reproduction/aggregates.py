@@ -29,14 +29,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, stdtrit
 
-from fairall.report import LEVEL, pairwise_p, simultaneous_p
+from fairall.report import LEVEL, simultaneous_p
 
 DRAWS = 4000  # of the bootstrap
 TAIL = 0.025  # on either side of its intervals
 TRIMMED = 0.25  # share of the scores that an interquartile mean leaves out at either end
 
-TaskKey = tuple[str, str]
-"""Data set and initial policy."""
 Pair = tuple[str, str]
 """Two methods; of those that differ the better one first."""
 
@@ -79,7 +77,7 @@ def middle(scores: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     return (kept * scores[order]).sum(-1) / kept.sum(-1)
 
 
-def interquartile_mean(scores: Mapping[TaskKey, pd.Series]) -> Estimate:
+def interquartile_mean(scores: pd.Series) -> Estimate:
     """Mean of the middle half of all scores, and its percentile interval.
 
     A draw of the bootstrap takes as many data sets as there are, with replacement, and as many replicates of
@@ -89,20 +87,19 @@ def interquartile_mean(scores: Mapping[TaskKey, pd.Series]) -> Estimate:
     interval.
 
     Args:
-        scores: of a method by task and replicate; at least one task, none empty.
+        scores: of a method by data set, initial policy and replicate; at least one, all finite.
     """
     rng = np.random.default_rng(0)
     clusters = _clusters(scores)
-    drawn = rng.multinomial(len(clusters), np.full(len(clusters), 1 / len(clusters)), size=DRAWS)
-    values, weights = [], []
+    drawn = _drawn(rng, np.ones(DRAWS, dtype=int), len(clusters))
+    weights, sizes = [], []
     for times, own in zip(drawn.T, clusters, strict=True):
-        counts = rng.multinomial(times * len(own), np.full(len(own), 1 / len(own)))
-        rows, columns = np.nonzero(own.notna().to_numpy())
-        values.append(own.to_numpy()[rows, columns])
-        weights.append(counts[:, rows])
-    every = np.concatenate(values)
+        replicates, known = pd.factorize(own.index.get_level_values("seed"))
+        weights.append(_drawn(rng, times, len(known))[:, replicates])
+        sizes.append(len(known))
+    every = np.concatenate(clusters)
     value = float(middle(every))
-    n = len(clusters) if len(clusters) > 1 else len(clusters[0])
+    n = len(clusters) if len(clusters) > 1 else sizes[0]
     if n < 2 or np.ptp(every) == 0:
         return Estimate(value, math.nan, math.nan)
     tail = float(ndtr(stdtrit(n - 1, TAIL) * math.sqrt(n / (n - 1))))
@@ -110,9 +107,21 @@ def interquartile_mean(scores: Mapping[TaskKey, pd.Series]) -> Estimate:
     return Estimate(value, float(low), float(high))
 
 
-def probability_of_improvement(
-    first: Mapping[TaskKey, pd.Series], second: Mapping[TaskKey, pd.Series]
-) -> Estimate | None:
+def differences(scores: pd.DataFrame) -> dict[Pair, pd.Series]:
+    """By how much the first of each pair of methods is better, for each row that both have.
+
+    Args:
+        scores: a column per method; greater is better.
+
+    Returns:
+        Pairs that share no row are left out.
+    """
+    pairs = itertools.combinations(scores, 2)
+    apart = {(one, other): (scores[one] - scores[other]).dropna() for one, other in pairs}
+    return {pair: own for pair, own in apart.items() if len(own)}
+
+
+def probability_of_improvement(apart: pd.Series) -> Estimate:
     """P(X > Y) + ½ P(X = Y) of two methods for a random replicate, averaged over data sets.
 
     Unlike section 4.3 of Agarwal et al. (2021), X and Y are of the same replicate: the same split and
@@ -123,84 +132,51 @@ def probability_of_improvement(
     what is below 0.025^(1/n).
 
     Args:
-        first: scores X by task and replicate; greater is better.
-        second: scores Y.
-
-    Returns:
-        None where the two share no replicate of a task.
+        apart: X − Y by data set, initial policy and replicate.
     """
     rng = np.random.default_rng(0)
-    clusters = [own.mean(axis=1).to_numpy() for own in _won(first, second)]
-    if not clusters:
-        return None
-    values = np.array([own.mean() for own in clusters])
+    clusters = [own.to_numpy() for own in _won(apart)]
     draws = np.empty((DRAWS, len(clusters) + 1))
     for k, own in enumerate(clusters):
-        draws[:, k] = rng.multinomial(len(own), np.full(len(own), 1 / len(own)), size=DRAWS) @ own / len(own)
+        draws[:, k] = _drawn(rng, np.ones(DRAWS, dtype=int), len(own)) @ own / len(own)
     weights = rng.dirichlet(np.ones(len(clusters) + 1), size=DRAWS)
     ends = []
     for extreme, tail in ((0.0, TAIL), (1.0, 1 - TAIL)):
         draws[:, -1] = extreme
         ends.append(min(float(np.quantile((weights * draws).sum(1), tail)), 1.0))  # sums may round up
-    return Estimate(float(values.mean()), ends[0], ends[1])
+    return Estimate(float(np.mean([own.mean() for own in clusters])), *ends)
 
 
-def improvements(scores: Mapping[str, Mapping[TaskKey, pd.Series]]) -> dict[Pair, Estimate]:
+def improvements(apart: Mapping[Pair, pd.Series]) -> dict[Pair, Estimate]:
     """`probability_of_improvement` of the first of each ordered pair of methods over the second.
 
     Args:
-        scores: by method, task and replicate, greater is better. Of a pair, the tasks that both methods have
-            count; a pair without a common replicate is left out.
+        apart: of `differences`, by data set, initial policy and replicate.
     """
-    found: dict[Pair, Estimate] = {}
-    for first, second in itertools.combinations(scores, 2):
-        one = probability_of_improvement(scores[first], scores[second])
-        if one is not None:
-            found |= {(first, second): one, (second, first): one.reversed()}
-    return found
+    found = {pair: probability_of_improvement(own) for pair, own in apart.items()}
+    return found | {pair[::-1]: one.reversed() for pair, one in found.items()}
 
 
-def surely_better(scores: Mapping[str, Mapping[TaskKey, pd.Series]]) -> set[Pair]:
-    """Pairs of methods whose probability of improvement differs from ½ for other replicates on these tasks.
-
-    The tests are those of `simultaneous_p`, over all pairs, with replicates as rows: in each, the probability
-    of improvement of a pair less ½. Tasks are fixed.
+def improved(apart: pd.Series) -> pd.Series:
+    """Probability of improvement of a pair by replicate, less ½; its mean is that over data sets.
 
     Args:
-        scores: as for `improvements`.
+        apart: as for `probability_of_improvement`; tasks are fixed.
     """
-    pairs, columns = [], []
-    for pair in itertools.combinations(scores, 2):
-        if clusters := _won(*(scores[name] for name in pair)):
-            pairs.append(pair)
-            # Their sum over replicates is that of the data sets' probabilities, less ½ each.
-            parts = [(own.mean(axis=1) - 0.5) / len(own) for own in clusters]
-            columns.append(pd.concat(parts, axis=1).sum(axis=1))
-    if not pairs:
+    return pd.concat([(own - 0.5) / len(own) for own in _won(apart)], axis=1).sum(axis=1)
+
+
+def surely_better(apart: Mapping[Pair, pd.Series]) -> set[Pair]:
+    """Pairs of methods that differ beyond the chance of replicates, by `simultaneous_p` over all pairs.
+
+    Args:
+        apart: by how much the first of a pair is better, by replicate.
+    """
+    if not apart:
         return set()
-    table = pd.concat(columns, axis=1).fillna(0.0).to_numpy()
-    found = set()
-    for (first, second), total, p in zip(pairs, table.sum(0), simultaneous_p(table), strict=True):
-        if p < LEVEL:
-            found.add((first, second) if total > 0 else (second, first))
-    return found
-
-
-def better_on_task(values: Mapping[str, pd.Series], *, higher_is_better: bool) -> set[Pair]:
-    """Pairs of methods whose means differ on a task beyond chance, by `pairwise_p`.
-
-    Args:
-        values: of a measure by method, each by seed; none empty.
-        higher_is_better: direction of the measure.
-    """
-    score = {name: (1 if higher_is_better else -1) * own for name, own in values.items()}
-    found = set()
-    for pair, p in pairwise_p(score).items():
-        if p is not None and p < LEVEL:
-            first, second = sorted(pair)
-            won = (score[first] - score[second]).mean() > 0
-            found.add((first, second) if won else (second, first))
-    return found
+    table = pd.concat([*apart.values()], axis=1).fillna(0.0).to_numpy()
+    totals = zip(apart, table.sum(0), simultaneous_p(table), strict=True)
+    return {pair if total > 0 else pair[::-1] for pair, total, p in totals if p < LEVEL}
 
 
 def ranks(methods: Sequence[str], better: AbstractSet[Pair]) -> dict[str, Rank]:
@@ -211,32 +187,27 @@ def ranks(methods: Sequence[str], better: AbstractSet[Pair]) -> dict[str, Rank]:
 
     Args:
         methods: their names, n.
-        better: of `surely_better` or `better_on_task`.
+        better: of `surely_better`, pairs of these.
 
     Examples:
         >>> found = ranks("abc", {("a", "c"), ("b", "c")})
         >>> [tuple(found[name]) for name in "abc"]
         [(1, 2), (1, 2), (3, 3)]
     """
-    winners = [first for first, second in better if {first, second} <= {*methods}]
-    losers = [second for first, second in better if {first, second} <= {*methods}]
+    winners, losers = ([pair[k] for pair in better] for k in (0, 1))
     return {name: Rank(1 + losers.count(name), len(methods) - winners.count(name)) for name in methods}
 
 
-def _clusters(scores: Mapping[TaskKey, pd.Series]) -> list[pd.DataFrame]:
-    """Scores by data set: a row per replicate, a column per task, NaN where it has none."""
-    found: dict[str, list[pd.Series]] = {}
-    for (dataset, _), own in scores.items():
-        found.setdefault(dataset, []).append(own)
-    return [pd.concat(own, axis=1) for own in found.values()]
+def _clusters(scores: pd.Series) -> list[pd.Series]:
+    """Scores of each data set."""
+    return [own for _, own in scores.groupby(level="dataset", sort=False)]
 
 
-def _won(first: Mapping[TaskKey, pd.Series], second: Mapping[TaskKey, pd.Series]) -> list[pd.DataFrame]:
-    """As `_clusters`: 1 where the first is better, ½ where both are equal, else 0."""
-    won: dict[TaskKey, pd.Series] = {}
-    for key in first:
-        if key in second:
-            apart = (first[key] - second[key]).dropna()
-            if len(apart):
-                won[key] = (np.sign(apart) + 1) / 2
-    return _clusters(won)
+def _won(apart: pd.Series) -> list[pd.Series]:
+    """Of each data set, by replicate: 1 where the first of a pair is better, ½ where equal, else 0."""
+    return [own.groupby(level="seed", sort=False).mean() for own in _clusters((np.sign(apart) + 1) / 2)]
+
+
+def _drawn(rng: np.random.Generator, times: np.ndarray, n: int) -> np.ndarray:
+    """How often each of n is drawn, in draws of so many times n with replacement, shape (draws, n)."""
+    return rng.multinomial(times * n, np.full(n, 1 / n))

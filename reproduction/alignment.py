@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from fairall import Result
 from fairall.display import (
     COLUMN,
-    Cell,
     PageFigure,
     PageTable,
     Row,
@@ -52,23 +51,20 @@ def states(run: Result) -> pd.Series:
 def alignment_table(planned: Sequence[Planned]) -> PageTable:
     """A row per data set and protocol: how many seeds are misaligned, and measures with and without them."""
     rows, records = [], []
-    for one in planned:
-        if one.run is None:
-            continue
-        found = states(one.run)
+    for one in (one for one in planned if one.run is not None):
+        run, protocol = cast(Result, one.run), one.name("protocol")
+        found = states(run)
         counts = {"seeds": len(found)} | {name: int((found == name).sum()) for name in (SWITCHED, FLIPPED)}
-        cells = [Cell(str(n)) for n in counts.values()]
-        record: dict[str, Any] = {"dataset": one.dataset, "protocol": one.name("protocol")}
-        record |= {"run": one.run.identity} | counts
+        means = {}
+        cells = [*map(str, counts.values())]
         for measure in MEASURES:
-            values = one.run.values(measure.name)
-            judged = found[found.index.intersection(values.index)]
-            for group, inside in ((ALIGNED, judged == ALIGNED), ("misaligned", judged != ALIGNED)):
-                some = values[judged.index[inside]]
-                cells.append(Cell(mean_std(some.mean(), some.std())))
-                record[f"{measure.name}_{group}"] = float(some.mean()) if len(some) else None
-        rows.append(Row(dataset_label(one.dataset), one.name("protocol"), cells))
-        records.append(record)
+            for side, inside in ((ALIGNED, found == ALIGNED), ("misaligned", found != ALIGNED)):
+                some = run.values(measure.name).reindex(found.index[inside]).dropna()
+                cells.append(mean_std(some.mean(), some.std()))
+                means[f"{measure.name}_{side}"] = float(some.mean()) if len(some) else None
+        rows.append(Row(dataset_label(one.dataset), protocol, cells))
+        known = {"dataset": one.dataset, "protocol": protocol, "run": run.identity}
+        records.append(known | counts | means)
     headings = [f"{measure.heading}, {group}" for measure in MEASURES for group in (ALIGNED, "others")]
     return table_of(
         ["seeds", SWITCHED, FLIPPED, *headings],

@@ -9,9 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fairall import Result
-from fairall.display import COLUMN, PageFigure, PageTable, Row, frame_of, mean_interval, records_of
-from fairall.metrics import Quantity, Spread
+from fairall.display import COLUMN, PageFigure, PageTable, Row, frame_of, records_of
+from fairall.metrics import Spread
 from reproduction.plan import Planned, missing_runs, runs_of
 
 
@@ -33,26 +32,6 @@ def table_of(
     """
     missing = {"lacking": missing_runs(planned)} | shown
     return PageTable(frame=frame_of(columns, rows), records=records_of(records), **missing)
-
-
-def means_of(
-    run: Result, measures: Iterable[Quantity], digits: Mapping[str, int] | None = None
-) -> tuple[list[str], list[dict[str, Any]]]:
-    """Means over seeds ×100 with 95 % intervals, and records of a measure and seed.
-
-    Args:
-        run: finished.
-        measures: of the run.
-        digits: decimals by name of a measure; 1 by default.
-    """
-    names = [one.name for one in measures]
-    cells = [mean_interval(run.spread(name), digits=(digits or {}).get(name, 1)) for name in names]
-    values = [
-        {"measure": name, "seed": seed, "value": value}
-        for name in names
-        for seed, value in run.values(name).items()
-    ]
-    return cells, values
 
 
 def figure_of(

@@ -13,16 +13,15 @@ from reproduction.board import BASELINE, RIVAL, board, cpu_seconds
 from reproduction.figures import curve_figures
 from reproduction.leaderboard_figures import board_figures
 from reproduction.leaderboard_tables import (
-    alike_table,
+    WORDS,
     care_table,
     method_table,
-    short_table,
     standings_table,
     task_table,
     versus_table,
 )
 from reproduction.pages import publish, refuse
-from reproduction.plan import LEADERBOARD, VARIANTS, grid, interpretable, plan
+from reproduction.plan import LEADERBOARD, VARIANTS, grid, interpretable, plan, runs_of
 from reproduction.runs import make
 
 
@@ -46,50 +45,42 @@ def leaderboard(
     by_key = {run.key: run for run in finished}
     planned = [replace(one, run=by_key.get(one.key)) for one in planned]
     reasons, cpu = {one.key: reason for one, reason in failures}, cpu_seconds(outputs / "reproduction.csv")
-    every, own = (
-        board(some, reasons, cpu) for some in (planned, [one for one in planned if one.sweep not in VARIANTS])
-    )
+    plain = [one for one in planned if one.sweep not in VARIANTS]
+    every, own = (board(some, reasons, cpu) for some in (planned, plain))
     tables = [task_table(every, name) for name in dict.fromkeys(task.dataset for task in every.tasks)]
     standings = standings_table(own)
-    sections: dict[str, list[Item]] = {
-        "All tasks": [short_table(own), standings, *board_figures(own)],
-        "Rows that decide alike": [alike_table(every)],
+    of_comparisons: dict[str, list[Item]] = {
+        "All tasks": [standings_table(own, "leaderboard_short"), standings, *board_figures(own)],
+        "Rows that decide alike": [standings_table(every, "leaderboard_alike")],
         "FairAll and AdOpt": [versus_table(own, BASELINE, RIVAL)],
+    }
+    further: dict[str, list[Item]] = {
         "Data sets": [*tables],
         "Runs to read with care": [care_table(every)],
-        "Methods over time": [*curve_figures(own.planned)],
+        "Methods over time": [*curve_figures(plain, **WORDS["curve"])],
         "Methods": [method_table(own, name) for name in own.methods],
     }
-    n = sum(one.run is not None for one in planned)
-    opening = [
-        f"{len(own.methods)} methods on {len(own.tasks)} tasks, a task being a data set with an initial "
-        f"policy, and {len(every.methods) - len(own.methods)} of them with other words. "
-        f"Finished runs: {n} of {len(planned)}."
-    ]
+    counts = {"methods": len(own.methods), "tasks": len(own.tasks), "runs": len(planned)}
+    counts |= {"further": len(every.methods) - len(own.methods), "finished": len(runs_of(planned))}
     compared = interpretable(config.preset)
-    if not compared:
-        for of_comparisons in ("All tasks", "Rows that decide alike", "FairAll and AdOpt"):
-            del sections[of_comparisons]
-        opening.append(f"{UNTESTED} Standings and ranks are left out.")
     for table in [standings] if compared else tables:
         print_table(table)
+    axes = [*map(grid, LEADERBOARD)]
     publish(
         "leaderboard",
-        "FairAll: the leaderboard",
-        sections,
+        WORDS["title"],
+        (of_comparisons if compared else {}) | further,
         config,
         folder=folder,
         into=into,
         known=lambda: [
-            f"{kind}_{name}"
-            for axes in map(grid, LEADERBOARD)
-            for kind, names in (
-                ("leaderboard", axes.dataset),
-                ("method", axes.model),
-            )
-            for name in names.split(",")
+            *(f"leaderboard_{name}" for one in axes for name in one.dataset.split(",")),
+            *(f"method_{name}" for one in axes for name in one.model.split(",")),
         ],
         runs=planned,
-        opening=opening,
+        opening=[
+            WORDS["opening"].format(**counts),
+            *([] if compared else [f"{UNTESTED} Standings and ranks are left out."]),
+        ],
     )
     return not failures

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairall import Result
@@ -17,8 +16,8 @@ from fairall.display import (
     GREY,
     ORANGE,
     Cell,
+    Item,
     PageFigure,
-    PageTable,
     Row,
     handles_of,
     legend_below,
@@ -29,22 +28,16 @@ from fairall.report import dataset_label, measures, method_label
 from fairall.results import paper_metrics
 from reproduction.items import grid_of, table_of
 from reproduction.paper import HALF_DIGIT, PAPER_SEEDS
-from reproduction.plan import EFFECTIVE, TEMPORAL, Planned
+from reproduction.plan import EFFECTIVE, TEMPORAL, Planned, interpretable
+from reproduction.words import words_of
 
 # The printed temporal measures are of drawn decisions.
 MEASURES = (*EFFECTIVE, *(measure.sampled() for measure in TEMPORAL))
 DRAWS = 10_000  # of a predictive interval
 QUANTILES = (0.025, 0.975)  # its ends
 MANY = 0.1  # share of collapsed seeds above which predictive intervals are of the survivors
-SHOWN = {
-    "mean": ("means", "Our mean and its 95 % interval (Student's t over seeds)"),
-    "std": (
-        "standard deviations",
-        "Our standard deviation: of effective measures over seeds; of temporal ones over seeds and time "
-        "steps, of M_t for a mean and of |M_t − μ_M| for a temporal variance, as the printed ones appear to "
-        "be (docs/reproduction.md)",
-    ),
-}
+WORDS = words_of("report")["printed"]
+COLOURS = {"inside": BLUE, "outside": ORANGE, "without an interval": GREY}
 
 
 class Predictive(NamedTuple):
@@ -102,59 +95,48 @@ def _resampled(n: int, size: int) -> np.ndarray:
     return np.take_along_axis(populations, generator.integers(n, size=(DRAWS, size)), axis=1)
 
 
-def printed_tables(planned: Sequence[Planned], initial_policy: str, protocol: str) -> list[PageTable]:
-    """A table of means and one of standard deviations, a row per run that has printed values.
+def printed_items(planned: Sequence[Planned], key: str, **shown: str) -> list[Item]:
+    """A figure, a table of means and one of standard deviations, a row per run that has printed values.
 
     A printed value is inside or outside the 95 % predictive interval of as many seeds as it is of, drawn
-    from ours. Runs of fewer seeds are left out.
+    from ours. Runs of fewer seeds are left out, and all whose numbers may not be interpreted.
 
     Args:
         planned: runs, finished or missing, of one initial policy and protocol.
-        initial_policy: its name.
-        protocol: its name.
+        key: what the keys begin with, initial policy and protocol.
+        shown: setting and section.
     """
-    setting = f"{initial_policy} initial policy, protocol {protocol}"
-    enough = [(one, one.run) for one in planned if one.run and len(one.run.seeds) >= PAPER_SEEDS]
+    if not all(interpretable(one.config.preset) for one in planned):
+        return []
     tables = []
-    for statistic, (plural, ours) in SHOWN.items():
+    enough = [(one, one.run) for one in planned if one.run and len(one.run.seeds) >= PAPER_SEEDS]
+    for statistic in ("mean", "std"):
         rows, records = [], []
         for one, run in enough:
             gone = collapsed(run)
             compared = [_compared(run, measure, gone, statistic) for measure in MEASURES]
             if not any(compared):
                 continue
-            share = "" if gone is None else f"{gone.sum()} of {len(gone)}"
-            cells = [Cell(share), *(Cell() if value is None else _cell(value) for value in compared)]
-            rows.append(Row(dataset_label(one.dataset), method_label(one.model), cells))
+            cells = [Cell() if value is None else _cell(value) for value in compared]
+            share = Cell("" if gone is None else f"{gone.sum()} of {len(gone)}")
+            rows.append(Row(dataset_label(one.dataset), method_label(one.model), [share, *cells]))
             who = {"dataset": one.dataset, "model": one.model, "run": run.identity}
-            records += [who | value | {"command": one.command} for value in compared if value is not None]
-        tables.append(
-            table_of(
-                ["collapsed", *(measure.heading for measure in MEASURES)],
-                rows,
-                records,
-                planned,
-                key=f"printed_{statistic}_{initial_policy}_{protocol}",
-                title=f"Printed {plural} and what {PAPER_SEEDS} seeds of ours would give, {setting}",
-                note=_note(ours, plural),
-                section="Printed values",
-                setting=setting,
-            )
-        )
-    return tables
-
-
-def _note(ours: str, plural: str) -> str:
-    n = PAPER_SEEDS
-    return (
-        f"×100. {ours}. In italics the printed value, and whether it is inside the 95 % predictive interval "
-        f"of {plural} of {n} seeds, by nested bootstrap of our seeds: it has the variance of so few seeds "
-        "and the uncertainty of ours. Half a unit of the last printed digit is allowed on either side. With "
-        "50 seeds, 5 to 10 % would be outside by chance if nothing differed. Collapsed: seeds that accepted "
-        f"nobody in the last half of the time steps. †: where more than {100 * MANY:.0f} % collapsed, the "
-        "value of the survivors; the predictive interval is theirs too, and there is none for fewer than "
-        f"{n} of them."
+            records += [who | value | {"command": one.command} for value in compared if value]
+        columns = ["collapsed", *(measure.heading for measure in MEASURES)]
+        words = {name: text.format(**shown) for name, text in WORDS[statistic].items()} | shown
+        words["key"] = key.replace("printed", f"printed_{statistic}")
+        tables.append(table_of(columns, rows, records, planned, **words))
+    means = tables[0].records
+    figure = PageFigure(
+        key=key,
+        title=WORDS["figure"]["title"].format(**shown),
+        note=WORDS["figure"]["note"],
+        section=shown["section"],
+        wide=True,
+        draw=(lambda: draw_printed(means)) if len(means) else None,
+        lacking=tables[0].lacking,
     )
+    return [figure, *tables]
 
 
 def collapsed(run: Result) -> pd.Series | None:
@@ -195,51 +177,49 @@ def _compared(
         statistic: `mean` or `std`.
     """
     printed = paper_metrics(run.config).get(measure.name.removesuffix("_sampled"))
-    values, n = run.values(measure.name), PAPER_SEEDS
-    spread = Spread.over_seeds(values.to_numpy(), bounds=measure.bounds)
-    if printed is None or spread is None:
-        return None
-    alive = pd.Series(True, values.index) if gone is None else ~gone[values.index]
-    share = None if gone is None else 1 - alive.mean()
-    on_survivors = share is not None and share > MANY
-    drawn_from = values.index[alive] if on_survivors else values.index
+    values = run.values(measure.name)
     # Rows are seeds: of one value, or of one per time step, whose deviation is over both.
     series = values.to_frame() if statistic == "mean" else _by_step(run, measure).loc[values.index]
-
-    def of_seeds(seeds: pd.Index) -> float | None:
-        some = series.loc[seeds].to_numpy()
-        # One value per seed has a standard deviation from two seeds on.
-        if some.size <= (statistic == "std"):
-            return None
-        return float(some.mean() if statistic == "mean" else some.std(ddof=some.shape[1] == 1))
-
-    low, high, inside = None, None, None
-    if len(drawn_from) >= n:
-        some = series.loc[drawn_from].to_numpy()
-        if some.shape[1] > 1:
-            low, high = predictive_pooled_std(some, n)
-        else:
-            low, high = getattr(predictive_intervals(some[:, 0], n), statistic)
-        inside = is_inside(printed[statistic == "std"], low, high)
-    ours = of_seeds(values.index)
-    if ours is None:
+    alive = values.index if gone is None else values.index[~gone[values.index]]
+    ours, of_survivors = _statistic(series, statistic), _statistic(series.loc[alive], statistic)
+    if printed is None or ours is None:
         return None
-    interval = spread.interval if statistic == "mean" else None
+    share = None if gone is None else 1 - len(alive) / len(values)
+    on_survivors = share is not None and share > MANY
+    drawn_from = (series.loc[alive] if on_survivors else series).to_numpy()
+    low, high, inside = None, None, None
+    if len(drawn_from) >= PAPER_SEEDS:
+        if drawn_from.shape[1] > 1:
+            low, high = predictive_pooled_std(drawn_from, PAPER_SEEDS)
+        else:
+            low, high = getattr(predictive_intervals(drawn_from[:, 0], PAPER_SEEDS), statistic)
+        inside = is_inside(printed[statistic == "std"], low, high)
+    spread = Spread.over_seeds(values.to_numpy(), bounds=measure.bounds) if statistic == "mean" else None
+    ends = spread.interval if spread and spread.interval else (None, None)
     return {
         "measure": measure.name,
         "statistic": statistic,
         "seeds": len(values),
         "collapsed": share,
         "ours": ours,
-        "interval_low": interval and interval[0],
-        "interval_high": interval and interval[1],
-        "of_survivors": None if gone is None else of_seeds(values.index[alive]),
+        "interval_low": ends[0],
+        "interval_high": ends[1],
+        "of_survivors": None if gone is None else of_survivors,
         "printed": printed[statistic == "std"],
         "on_survivors": on_survivors,
         "predictive_low": low,
         "predictive_high": high,
         "inside": inside,
     }
+
+
+def _statistic(series: pd.DataFrame, statistic: str) -> float | None:
+    """Mean or standard deviation of series, a row per seed; None of too few values."""
+    some = series.to_numpy()
+    # One value per seed has a standard deviation from two seeds on.
+    if some.size <= (statistic == "std"):
+        return None
+    return float(some.mean() if statistic == "mean" else some.std(ddof=some.shape[1] == 1))
 
 
 def is_inside(printed: float, low: float, high: float) -> bool:
@@ -261,35 +241,35 @@ def _cell(of: dict[str, Any]) -> Cell:
     return Cell(ours, beside, marks=marks)
 
 
-def printed_figure(means: PageTable) -> PageFigure:
-    """Every printed mean beside the predictive interval of ours."""
-    records = means.records
-    return PageFigure(
-        key=means.key.replace("printed_mean", "printed"),
-        title=f"Printed means and ours, {means.setting}",
-        note="Dots: the means that the paper prints. Bars: 95 % predictive intervals of the mean of "
-        f"{PAPER_SEEDS} seeds, from our seeds.",
-        section="Printed values",
-        wide=True,
-        draw=(lambda: draw_printed(records)) if len(records) else None,
-        lacking=means.lacking,
-    )
-
-
 def draw_printed(records: pd.DataFrame) -> Figure:
     """Draw printed means, inside or outside the predictive intervals of ours: a panel per measure.
 
     Args:
-        records: of a table of means of `printed_tables`.
+        records: of the table of means of `printed_items`.
     """
-    rows = list(dict.fromkeys(zip(records["dataset"], records["model"], strict=True)))[::-1]
-    names = list(dict.fromkeys(records["measure"]))
+    records = records.assign(row=[*zip(records["dataset"], records["model"], strict=True)])
+    rows, names = [*records["row"].unique()][::-1], records["measure"].unique()
     columns = min(3, len(names))
     lines = -(-len(names) // columns)
     height = lines * (0.155 * len(rows) + 0.55)
     figure, panels = grid_of(lines, columns, height, width=7.2, sharey=True)
-    for axes, name in zip(panels.ravel(), names, strict=False):
-        _panel(axes, records[records["measure"] == name], rows)
+    words = {True: "inside", False: "outside", None: "without an interval"}
+    look: dict[str, Any] = {"color": GREY, "lw": 4, "alpha": 0.45, "solid_capstyle": "butt"}
+    for axes, name in zip(panels.flat, names, strict=False):
+        of = records[records["measure"] == name]
+        for row, printed, low, high, inside in zip(
+            *(of[key] for key in ("row", "printed", "predictive_low", "predictive_high", "inside")),
+            strict=True,
+        ):
+            place, word = rows.index(row), words[inside]
+            if inside is not None:
+                ends = [100 * low, 100 * high]
+                axes.plot(ends, [place] * 2, label="our 95 % predictive interval", **look)
+            label = f"printed mean, {word}"
+            axes.plot(100 * printed, place, "o", color=COLOURS[word], ms=4, label=label, zorder=3)
+        axes.tick_params(axis="y", length=0)
+        axes.grid(axis="x", lw=0.3, alpha=0.5)
+        axes.set_axisbelow(True)
         (measure,) = measures(name.removesuffix("_sampled"))
         axes.set_title(f"{measure.heading} (×100)")
     for axes in panels[:, 0]:
@@ -297,29 +277,3 @@ def draw_printed(records: pd.DataFrame) -> Figure:
         axes.set_ylim(-0.7, len(rows) - 0.3)
     legend_below(figure, handles_of(panels.ravel()), 3)
     return figure
-
-
-def _panel(axes: Axes, records: pd.DataFrame, rows: Sequence[tuple[str, str]]) -> None:
-    """Draw the printed means of a measure, one per row."""
-    for of in records.to_dict("records"):
-        place = rows.index((of["dataset"], of["model"]))
-        colour, word = (BLUE, "inside") if of["inside"] else (ORANGE, "outside")
-        if of["inside"] is None:
-            colour, word = GREY, "without an interval"
-        else:
-            low, high = 100 * of["predictive_low"], 100 * of["predictive_high"]
-            axes.plot(
-                [low, high],
-                [place, place],
-                color=GREY,
-                lw=4,
-                alpha=0.45,
-                solid_capstyle="butt",
-                label="our 95 % predictive interval",
-            )
-        axes.plot(
-            100 * of["printed"], place, "o", color=colour, ms=4, label=f"printed mean, {word}", zorder=3
-        )
-    axes.tick_params(axis="y", length=0)
-    axes.grid(axis="x", lw=0.3, alpha=0.5)
-    axes.set_axisbelow(True)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from fairall import Result, load_logged_results, load_results, places
 from fairall.display import Item, PageTable, print_table
-from fairall.report import UNTESTED
-from reproduction import alignment, figures
+from fairall.report import UNTESTED, dataset_label
+from reproduction.alignment import alignment_figure, alignment_table
 from reproduction.claims import REAL, SYNTHETIC, claims_table, counts_table, judge
+from reproduction.figures import figures, latent_figures
 from reproduction.pages import publish, refuse
 from reproduction.plan import (
     DATASETS,
@@ -25,37 +27,14 @@ from reproduction.plan import (
     plan,
     with_runs,
 )
-from reproduction.printed import printed_figure, printed_tables
-from reproduction.tables import (
-    SOURCES,
-    acceptance_table,
-    hyperparameter_table,
-    methods_table,
-)
+from reproduction.printed import printed_items
+from reproduction.tables import acceptance_table, by_dataset, hyperparameter_table, methods_table
+from reproduction.words import words_of
 
+WORDS = words_of("report")
 INITIAL_POLICIES = ("harsh", "lenient")
-MAIN_POLICY = "harsh"  # of the paper's main text
-CLAIMS = {"claims_splits_real": REAL, "claims_splits_synthetic": SYNTHETIC}  # on other splits
-MAIN, BESIDE = "corrected", "published_code"
-# Claims, the sweep of their runs, key and setting of their table, and protocol.
-CLAIMED = (
-    (REAL, "paper_{}", "claims", f"{{}} initial policy, protocol {MAIN}", MAIN),
-    (SYNTHETIC, "paper_synthetic", "claims_synthetic", "synthetic data, {} initial policy", ""),
-)
-SECTIONS = [
-    "What reproduced",
-    "Printed values",
-    "Tables",
-    "Synthetic data",
-    "Figures: methods over time",
-    "Figures: synthetic data",
-    "Figures: utility against unfairness",
-    "Figures: costs and policies",
-    "Figures: acceptance by group",
-    "Figures: latent spaces",
-    alignment.SECTION,
-    "Settings",
-]
+OF_CLAIMS = {"real": REAL, "synthetic": SYNTHETIC}
+CLAIMS = ("claims_splits_real", "claims_splits_synthetic")  # tables on other splits, by initial policy
 
 
 @dataclass(frozen=True)
@@ -91,11 +70,10 @@ def report(
     for item in own.items:
         if isinstance(item, PageTable) and item.key == "counts" and item.shown:
             print_table(item)
-    sections = {name: [item for item in own.items if item.section == name] for name in SECTIONS}
     publish(
         "report",
-        "FairAll: the paper's tables and figures",
-        sections,
+        WORDS["title"],
+        {name: [item for item in own.items if item.section == name] for name in WORDS["sections"]},
         config,
         folder=folder,
         into=into,
@@ -111,84 +89,76 @@ def report(
 def contents(runs: Iterable[Result], overrides: Sequence[str]) -> Contents:
     """Contents of the report of some runs; `overrides` as of `report`."""
     runs = list(runs)
-    needed = sorted(plan((*EVERY, *SPLITS), overrides, once=False), key=_order)
-    keys = {one.key for one in needed}
-    of_paper = {one.key for one in needed if one.sweep not in (*PAPER["alignment"], *SPLITS)}
-    planned = with_runs(needed, runs)
-    shown = {one.run.path: one.run.name("dataset") for one in planned if one.run is not None}
-    finished = {one.key for one in planned if one.run is not None and one.key in of_paper}
-    compared = interpretable(needed[0].config.preset)
-    items: list[Item] = []
-
-    def of(sweep: str, initial_policy: str = "", protocol: str = "") -> list[Planned]:
-        wanted = {"initial_policy": initial_policy, "protocol": protocol}
-        return [
-            one
-            for one in planned
-            if one.sweep == sweep and all(one.name(group) == name for group, name in wanted.items() if name)
-        ]
-
-    for claims, sweep, key, words, protocol in CLAIMED:
-        for policy in INITIAL_POLICIES:
-            if some := of(sweep.format(policy), policy, protocol):
-                setting = words.format(policy)
-                title = f"The paper's claims, {setting}"
-                if compared:
-                    verdicts = judge(claims, some)
-                    items.append(claims_table(verdicts, some, f"{key}_{policy}", title, setting))
-                items += figures.latent_figures(some) if policy == MAIN_POLICY else []
-    optimal = of("paper_optimal")
-    for policy in INITIAL_POLICIES:
-        real, beside = of(f"paper_{policy}", policy, MAIN), of("paper_published_code", policy, BESIDE)
-        items += figures.real_figures(real, policy) if real else []
-        for protocol, some in ((MAIN, real), (BESIDE, beside)):
-            if some:
-                items.append(methods_table("effective", some, policy, protocol))
-                items += [methods_table("temporal", some, policy, protocol, kind) for kind in SOURCES]
-                both = printed_tables(some, policy, protocol) if compared else []
-                items += [*map(printed_figure, both[:1]), *both]
-        if some := of("paper_synthetic", policy):
-            items += [methods_table("synthetic", [*some, *optimal], policy, kind=kind) for kind in SOURCES]
-            items.append(figures.synthetic_figure(some, optimal, policy))
-    if costs := of("paper_costs"):
-        items.append(figures.cost_figure(costs))
-    items += figures.policy_figures(of("paper_policies"))
-    if aligned := of("paper_alignment"):
-        items += [alignment.alignment_table(aligned), alignment.alignment_figure(aligned)]
-    items.append(acceptance_table([name for name in DATASETS if name in shown.values()]))
-    items.append(hyperparameter_table(planned))
+    planned = with_runs(sorted(plan((*EVERY, *SPLITS), overrides, once=False), key=_order), runs)
+    shown = {one.run.path for one in planned if one.run is not None}
+    keys = {one.key: one for one in planned}
+    of_paper = {one.key: one.run for one in planned if one.sweep not in (*PAPER["alignment"], *SPLITS)}
+    compared = interpretable(planned[0].config.preset)
+    groups = [group for group in WORDS["items"] if compared or group != "splits"]
+    items = [item for group in groups for item in items_of(group, planned)]
     if compared:
         items.insert(0, counts_table([item for item in items if isinstance(item, PageTable) and item.shown]))
-        items += tables_on_splits(of("paper_splits"))
-    n = f"{len(finished)} of the {len(of_paper)} runs that the paper's tables and figures need are here."
+    here = sum(run is not None for run in of_paper.values())
     return Contents(
-        items=sorted(items, key=lambda item: SECTIONS.index(item.section)),
-        opening=[n] if compared else [n, UNTESTED],
+        items=sorted(items, key=lambda item: WORDS["sections"].index(item.section)),
+        opening=[WORDS["opening"].format(here=here, needed=len(of_paper)), *([] if compared else [UNTESTED])],
         # Made by other versions than the run that is shown.
         passed_over=sorted(str(run.path) for run in runs if run.key in keys and run.path not in shown),
-        splits=of("paper_splits"),
+        splits=[one for one in planned if one.sweep in SPLITS],
     )
 
 
-def tables_on_splits(splits: Sequence[Planned]) -> list[PageTable]:
-    """The paper's claims in the runs of `paper_splits`, by initial policy, real data first, and measures."""
-    tables = []
-    for policy in INITIAL_POLICIES:
-        for key, claims in CLAIMS.items():
-            synthetic = claims is SYNTHETIC
-            some = [
-                one
-                for one in splits
-                if one.name("initial_policy") == policy and (one.dataset == "synthetic") is synthetic
-            ]
-            title = f"{'Synthetic' if synthetic else 'Real'} data, {policy} initial policy"
-            if some:
-                tables.append(claims_table(judge(claims, some), some, f"{key}_{policy}", title))
-            if some and not synthetic:
-                own = methods_table("temporal", some, policy, kind="expected")
-                title = f"Temporal variance and mean on other splits, {policy} initial policy"
-                tables.append(replace(own, key=f"temporal_splits_{policy}", title=title))
-    return tables
+def items_of(group: str, planned: Sequence[Planned]) -> list[Item]:
+    """Tables and figures of a group of report.yaml, those without a planned run left out.
+
+    Args:
+        group: its name.
+        planned: runs, finished or missing.
+    """
+    items: list[Item] = []
+    for policy, entry in itertools.product(INITIAL_POLICIES, WORDS["items"][group]):
+        words = dict(entry)
+        make, of, sweep = KINDS[words.pop("kind")], words.pop("of", {}), words.pop("sweep", None)
+        every = "{policy}" not in entry["key"]
+        if every and policy != INITIAL_POLICIES[0]:
+            continue
+        chosen = of if every else {"initial_policy": [policy]} | of
+        own = [
+            one
+            for one in planned
+            if (sweep is None or one.sweep == sweep.format(policy=policy))
+            and all(one.name(name) in values for name, values in chosen.items())
+        ]
+        if "besides" in words and own:
+            words["besides"] = [one for one in planned if one.sweep == words["besides"]]
+        parts = by_dataset(own) if "{dataset}" in entry["key"] else {"": own} if own else {}
+        for dataset, some in parts.items():
+            facts = {"policy": policy, "dataset": dataset, "label": dataset_label(dataset)}
+            for name in ("setting", "key", "title", "note"):
+                if name in entry:
+                    facts[name] = words[name] = entry[name].format(**facts)
+            items += make(some, **words)
+    return items
+
+
+def _claims(planned: Sequence[Planned], claims: str, key: str, title: str, setting: str) -> list[Item]:
+    """The paper's claims, not of runs whose numbers may not be interpreted."""
+    if not all(interpretable(one.config.preset) for one in planned):
+        return []
+    return [claims_table(judge(OF_CLAIMS[claims], planned), planned, key, title, setting)]
+
+
+KINDS: dict[str, Callable[..., Iterable[Item]]] = {
+    "claims": _claims,
+    "methods": lambda planned, **words: [methods_table(planned, **words)],
+    "printed": printed_items,
+    "figure": figures,
+    "latents": latent_figures,
+    "alignment": lambda planned, key: [alignment_table(planned), alignment_figure(planned)],
+    "acceptance": lambda planned, **words: [acceptance_table(planned, **words)],
+    "hyperparameters": lambda planned, **words: [hyperparameter_table(planned, **words)],
+}
+"""What makes items of runs, by kind."""
 
 
 def _order(one: Planned) -> tuple[int, int]:

@@ -3,46 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pandas as pd
 import yaml
 
-from fairall import FairAllError, Result, load_results, places
-from fairall.display import PageTable, Row, number
+from fairall import FairAllError, Result
+from fairall.display import Item, PageTable, Row, number
 from fairall.metrics import Spread
 from fairall.report import method_label
 from reproduction.items import difference_of, table_of
-from reproduction.pages import publish, refuse
-from reproduction.plan import Planned, composed_points, distinct, with_runs
+from reproduction.plan import Planned, composed_points, distinct
 from reproduction.printed import predictive_intervals
-from reproduction.runs import make
+from reproduction.study import Study
 
 DEFAULTS = "~hparams"  # keys that a row leaves out have their defaults, not what is selected for ours
 PICKED = ("dataset=", "model=")  # words that pick rows rather than being added to every command
+AT = ("until", "at")  # options of cells: a time step
 EVERY = 10  # time steps between those whose regrets PLOT's authors add up
 
 
 @dataclass(frozen=True)
-class Cells:
-    """A row of a study: a run, and the measures that are printed of such a run.
+class Printed(Planned):
+    """A run that figures are printed of, or its reference, and what rivals.yaml says of it."""
 
-    Attributes:
-        study: its key.
-        words: of the row beside those of the study.
-        planned: the run, finished or not.
-        reference: the run that regrets are against.
-        cells: of the row in rivals.yaml.
-    """
-
-    study: str
-    words: Sequence[str]
-    planned: Planned
-    reference: Planned
-    cells: Sequence[Mapping[str, Any]]
+    said: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Measured(NamedTuple):
@@ -55,7 +43,7 @@ class Measured(NamedTuple):
 
 def regret(run: Result, reference: Result, until: int | None = None) -> pd.Series:
     """Utility per applicant that the reference earns more, up to a time step or in all."""
-    return _up_to(reference.curve("effective_utility"), until) - _up_to(run.curve("effective_utility"), until)
+    return (reference.curve("effective_utility") - run.curve("effective_utility")).loc[:until].iloc[-1]
 
 
 def every_tenth(run: Result, reference: Result, *, steps: int = EVERY) -> pd.Series:
@@ -70,9 +58,14 @@ def every_tenth(run: Result, reference: Result, *, steps: int = EVERY) -> pd.Ser
     return 2.0 * per_step[per_step.index % steps == 0].sum()
 
 
+def every_step(run: Result, reference: Result) -> pd.Series:
+    """The same over all time steps."""
+    return every_tenth(run, reference, steps=1)
+
+
 def errors(run: Result, reference: Result) -> pd.Series:
     """Number of applicants decided wrongly beyond those of the reference, at c = ½."""
-    return run.config.schedule.applicants * every_tenth(run, reference, steps=1)
+    return run.config.schedule.applicants * every_step(run, reference)
 
 
 def accuracy(run: Result, reference: Result, at: int) -> pd.Series:
@@ -82,33 +75,26 @@ def accuracy(run: Result, reference: Result, at: int) -> pd.Series:
     """
     everybody = run.reference("accept_all", "mean_utility")
     assert everybody is not None
-    return 2.0 * _up_to(run.curve("utility"), at) + 0.5 - everybody.mean
+    return 2.0 * run.curve("utility").loc[:at].iloc[-1] + 0.5 - everybody.mean
 
 
 def gap(run: Result, reference: Result, at: int) -> pd.Series:
     """Demographic-parity unfairness of the policy of a time step."""
-    return _up_to(run.curve("dpu"), at)
-
-
-def _up_to(curve: pd.DataFrame, step: int | None) -> pd.Series:
-    """The last value of a curve, of the time steps up to one of them."""
-    return curve.loc[:step].iloc[-1]
-
-
-def _mean(measure: str) -> Callable[..., pd.Series]:
-    return lambda run, reference: run.values(measure)
+    return run.curve("dpu").loc[:at].iloc[-1]
 
 
 MEASURES = {
     "every_tenth": Measured("regret, every tenth step added up", 2, every_tenth),
-    "every_step": Measured("regret, all steps added up", 1, lambda a, b: every_tenth(a, b, steps=1)),
+    "every_step": Measured("regret, all steps added up", 1, every_step),
     "regret": Measured("utility regret per applicant", 4, regret),
     "errors": Measured("regret, errors", 0, errors),
     "accuracy": Measured("accuracy", 3, accuracy),
     "gap": Measured("gap of acceptance rates", 3, gap),
-    "demographic_parity": Measured("mean gap of acceptance rates", 3, _mean("mean_dpu")),
-    "opportunity": Measured("mean gap of true-positive rates", 3, _mean("mean_equal_opportunity")),
-    "utility": Measured("mean utility", 3, _mean("mean_utility")),
+    "demographic_parity": Measured("mean gap of acceptance rates", 3, lambda run, _: run.values("mean_dpu")),
+    "opportunity": Measured(
+        "mean gap of true-positive rates", 3, lambda run, _: run.values("mean_equal_opportunity")
+    ),
+    "utility": Measured("mean utility", 3, lambda run, _: run.values("mean_utility")),
 }
 
 
@@ -119,8 +105,8 @@ def studies() -> dict[str, dict[str, Any]]:
     return found
 
 
-def rivals_plan(overrides: Sequence[str] = ()) -> list[Cells]:
-    """The rows of all studies with their runs.
+def rivals_plan(overrides: Sequence[str] = ()) -> list[Printed]:
+    """The runs of the rows of all studies, each before its reference, what its regrets are against.
 
     Args:
         overrides: words of the user's; `dataset=` and `model=` pick rows, others are added to every command,
@@ -137,76 +123,54 @@ def rivals_plan(overrides: Sequence[str] = ()) -> list[Cells]:
         for row in study["rows"]:
             words = [DEFAULTS, *study["words"], *row["words"]]
             if all(pick in words for pick in picks):
-                rows.append((key, row))
                 shared = [word for word in study["words"] if not word.startswith("model")]
                 for command in (words, [DEFAULTS, *shared, study["reference"]]):
                     kept = [word for word in command if word.split("=")[0] not in own]
                     points.append((key, (*kept, *added)))
+                    rows.append(row)
     if not rows:
         raise FairAllError(f"no run is left by {' '.join(picks)}")
-    planned = composed_points(points)
-    pairs = zip(planned[::2], planned[1::2], strict=True)
-    return [
-        Cells(key, row["words"], one, reference, row["cells"])
-        for (key, row), (one, reference) in zip(rows, pairs, strict=True)
-    ]
+    return [Printed(**vars(one), said=row) for one, row in zip(composed_points(points), rows, strict=True)]
 
 
-def rivals(
-    overrides: Sequence[str], folder: Path | None = None, into: Sequence[Path] = (), jobs: int | None = None
-) -> bool:
-    """Make the runs that are missing, and write a page of them; return whether all runs are there.
+class Rivals(Study):
+    """The studies of rivals.yaml, in place of sweeps."""
 
-    Args:
-        overrides: see `rivals_plan`.
-        folder: of the page; None: `rivals` in outputs_dir.
-        into: pages of the documentation with blocks to fill.
-        jobs: number of runs at once; None: one per core.
-    """
-    config = places(overrides)
-    refuse(into, config)
-    rows = rivals_plan(overrides)
-    planned = [one for row in rows for one in (row.planned, row.reference)]
-    failures = make(distinct(planned), overrides, jobs=jobs)
-    runs = load_results(Path(config.outputs_dir) / "runs").results
-    finished = with_runs(planned, runs)
-    of_studies: dict[str, list[tuple[Cells, Planned, Planned]]] = {}
-    for row, one, reference in zip(rows, finished[::2], finished[1::2], strict=True):
-        of_studies.setdefault(row.study, []).append((row, one, reference))
-    tables = [study_table(key, own) for key, own in of_studies.items()]
-    publish(
-        "rivals",
-        "FairAll: figures of other authors",
-        {"": tables},
-        config,
-        folder=folder,
-        into=into,
-        known=studies,
-    )
-    return not failures
+    title = "figures of other authors"
+
+    def planned(self, overrides: Sequence[str]) -> Sequence[Planned]:
+        """See `rivals_plan`."""
+        return rivals_plan(overrides)
+
+    def keys(self) -> list[str]:
+        """Keys of the studies."""
+        return [*studies()]
+
+    def sections(self, planned: Sequence[Planned]) -> Mapping[str, Sequence[Item]]:
+        """A table of each study that has runs."""
+        keys = dict.fromkeys(one.sweep for one in planned)
+        own = cast(Sequence[Printed], planned)
+        return {"": [study_table(key, [one for one in own if one.sweep == key]) for key in keys]}
 
 
-def study_table(key: str, rows: Sequence[tuple[Cells, Planned, Planned]]) -> PageTable:
-    """A row per printed cell of a study; those of missing runs are left out.
-
-    Args:
-        key: of the study.
-        rows: of the study, each with its run and the reference's, finished or missing.
-    """
+def study_table(key: str, planned: Sequence[Printed]) -> PageTable:
+    """A row per printed cell of a study, of its runs as `rivals_plan` has them; none of missing runs."""
     study, shown, records = studies()[key], [], []
-    for row, one, reference in rows:
+    for one, reference in zip(planned[::2], planned[1::2], strict=True):
         if one.run is None or reference.run is None:
             continue
-        name = _name(row)
-        for cell in row.cells:
+        name = _name(one)
+        for cell in one.said["cells"]:
             found = compared(one.run, reference.run, cell)
-            shown.append(Row(name, _heading(cell), _shown(found, MEASURES[cell["measure"]].digits)))
+            measured = MEASURES[cell["measure"]]
+            when = "".join(f", step {cell[name]}" for name in AT if name in cell)
+            shown.append(Row(name, measured.heading + when, _shown(found, measured.digits)))
             records.append({"study": key, "method": one.model, "name": name, **found, "command": one.command})
     return table_of(
         ["printed", "ours", "such replicates of ours", "", "why"],
         shown,
         records,
-        distinct([one for _, *pair in rows for one in pair]),
+        distinct(planned),
         key=key,
         title=study["title"],
         note=f"Of {study['source']}. {study['setting']}. Printed: mean (standard deviation). Ours: mean and "
@@ -226,14 +190,14 @@ def compared(run: Result, reference: Result, cell: Mapping[str, Any]) -> dict[st
         measure, ours (mean) with interval_low and interval_high, seeds, printed, printed_std, replicates,
         predictive_low, predictive_high, inside, why; None where nothing is printed.
     """
-    options = {name: cell[name] for name in ("until", "at") if name in cell}
-    values = MEASURES[cell["measure"]].of(run, reference, **options).dropna()
-    spread = Spread.over_seeds(values.to_numpy(dtype=float))
-    ours, interval_low, interval_high = difference_of(spread).values()
+    options = {name: cell[name] for name in AT if name in cell}
+    values = MEASURES[cell["measure"]].of(run, reference, **options).dropna().to_numpy(dtype=float)
+    ours, interval_low, interval_high = difference_of(Spread.over_seeds(values)).values()
     printed, deviation = [*cell.get("printed", ()), None, None][:2]
-    low, high = None, None
+    low, high, inside = None, None, None
     if printed is not None and len(values) > 1:
-        low, high = predictive_intervals(values.to_numpy(dtype=float), cell["replicates"]).mean
+        low, high = predictive_intervals(values, cell["replicates"]).mean
+        inside = low <= printed <= high
     return {
         "measure": cell["measure"],
         "seeds": len(values),
@@ -245,23 +209,18 @@ def compared(run: Result, reference: Result, cell: Mapping[str, Any]) -> dict[st
         "replicates": cell.get("replicates"),
         "predictive_low": low,
         "predictive_high": high,
-        "inside": None if low is None or high is None else low <= printed <= high,
+        "inside": inside,
         "why": cell.get("why", ""),
     }
 
 
-def _name(row: Cells) -> str:
+def _name(one: Printed) -> str:
     """The method and the words of a row that tell it from the study's others with that method."""
-    rows = [other["words"] for other in studies()[row.study]["rows"]]
-    alike = [words for words in rows if any(word == f"model={row.planned.model}" for word in words)]
+    rows = [other["words"] for other in studies()[one.sweep]["rows"]]
+    alike = [words for words in rows if f"model={one.model}" in words]
     alike = alike or rows  # the method is one of the study's words
-    own = [word for word in row.words if not all(word in words for words in alike)]
-    return " ".join([method_label(row.planned.model), *own])
-
-
-def _heading(cell: Mapping[str, Any]) -> str:
-    when = next((f", step {cell[name]}" for name in ("until", "at") if name in cell), "")
-    return MEASURES[cell["measure"]].heading + when
+    own = [word for word in one.said["words"] if not all(word in words for words in alike)]
+    return " ".join([method_label(one.model), *own])
 
 
 def _shown(found: Mapping[str, Any], digits: int) -> list[str]:
@@ -279,3 +238,5 @@ def _shown(found: Mapping[str, Any], digits: int) -> list[str]:
 
 
 INSIDE = {None: "", True: "inside", False: "outside"}
+
+rivals = Rivals("rivals")

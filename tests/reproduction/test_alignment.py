@@ -28,10 +28,10 @@ LATENT = [
 NAMES = {"gap": "latent_variance_gap", "agreement": "latent_label_agreement", "auc": "latent_label_auc"}
 
 
-def with_latents(*words: str, number: int = 0, **changes: list[Any]) -> Result:
+def with_latents(*words: str, number: int = 0, changes: dict[str, list[Any]] | None = None) -> Result:
     """A result whose seeds have latent measures, and other measures one value per seed."""
     run = result(*WORDS, *words, number=number)
-    columns = {NAMES[key]: [latent[key] for latent in LATENT] for key in NAMES} | changes
+    columns = {NAMES[key]: [latent[key] for latent in LATENT] for key in NAMES} | (changes or {})
     per_seed = run.per_seed.assign(
         **{name: pd.Series(values, dtype=float).to_numpy() for name, values in columns.items()}
     )
@@ -47,33 +47,26 @@ def test_seeds_are_switched_or_flipped_by_the_thresholds_of_the_warnings() -> No
     assert found == {0: "switched", 1: "flipped", 2: "switched", 3: "aligned", 4: "aligned"}
 
 
-def test_the_table_has_measures_of_aligned_seeds_apart_from_the_others() -> None:
-    utilities = [0.1, 0.2, 0.3, 0.4, 0.6]
-    run = with_latents("protocol=published_code", mean_utility=utilities, mean_cfu=[None] * 5)
-    table = alignment_table(plans(run))
-    (index,) = table.frame.index
-    assert index == ("Synthetic", "published_code")
-    shown = {name: table.frame[name].iloc[0].text for name in table.frame.columns}
-    assert [shown[key] for key in ("seeds", "switched", "flipped")] == ["5", "2", "1"]
-    assert list(shown.values())[3:5] == ["50.0 ± 14.1", "20.0 ± 10.0"]
-    assert list(shown.values())[-2:] == ["", ""]
+@pytest.mark.parametrize(
+    ("changes", "counts", "utilities"),
+    [
+        ({}, ["5", "2", "1"], ["50.0 ± 14.1", "20.0 ± 10.0"]),
+        # Neither aligned nor misaligned without latent measures.
+        ({"latent_variance_gap": [None, 0.1, 1.3, 0.1, 0.2]}, ["4", "1", "1"], ["50.0 ± 14.1", "25.0 ± 7.1"]),
+    ],
+)
+def test_measures_of_aligned_seeds_are_apart_from_those_of_others(
+    changes: dict[str, list[Any]], counts: list[str], utilities: list[str]
+) -> None:
+    changes |= {"mean_utility": [0.1, 0.2, 0.3, 0.4, 0.6], "mean_cfu": [None] * 5}
+    table = alignment_table(plans(with_latents("protocol=published_code", changes=changes)))
+    assert [*table.frame.index] == [("Synthetic", "published_code")]
+    shown = [str(cell) for cell in table.frame.iloc[0]]
+    assert (shown[:3], shown[3:5], shown[-2:]) == (counts, utilities, ["", ""])
     (record,) = table.records.to_dict("records")
-    assert record["mean_utility_misaligned"] == pytest.approx(0.2)
+    assert record["mean_utility_aligned"] == pytest.approx(0.5)
     assert record["mean_cfu_aligned"] is None
     assert len(table.lacking) == 1
-
-
-def test_a_seed_without_latent_measures_is_neither_aligned_nor_misaligned() -> None:
-    run = with_latents(
-        "protocol=published_code",
-        latent_variance_gap=[None, 0.1, 0.1, 0.9, 0.1],
-        latent_label_agreement=[0.9] * 5,
-        mean_utility=[0.1, 0.2, None, 0.4, 0.6],
-    )
-    (record,) = alignment_table(plans(run)).records.to_dict("records")
-    assert (record["seeds"], record["switched"], record["flipped"]) == (4, 1, 0)
-    assert record["mean_utility_aligned"] == pytest.approx((0.2 + 0.6) / 2)
-    assert record["mean_utility_misaligned"] == pytest.approx(0.4)
 
 
 def space(angle: float) -> Space:

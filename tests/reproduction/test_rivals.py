@@ -4,13 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from fairall import FairAllError, Result
 from reproduction.rivals import (
     MEASURES,
-    Cells,
     accuracy,
     compared,
     errors,
@@ -72,38 +70,30 @@ def test_a_printed_mean_is_inside_or_outside(printed: float, inside: bool) -> No
 
 
 def test_every_row_has_a_run_and_a_reference_on_the_same_people() -> None:
-    rows = rivals_plan()
-    assert len(rows) == sum(len(study["rows"]) for study in studies().values())
-    for row in rows:
-        own, other = row.planned.config, row.reference.config
-        assert {cell["measure"] for cell in row.cells} <= set(MEASURES)
+    runs = rivals_plan()
+    assert len(runs) == 2 * sum(len(study["rows"]) for study in studies().values())
+    for one, reference in zip(runs[::2], runs[1::2], strict=True):
+        own, other = one.config, reference.config
+        assert {cell["measure"] for cell in one.said["cells"]} <= set(MEASURES)
         for key in ("dataset", "schedule", "initial_policy", "seed", "seeds", "cost"):
             assert getattr(own, key) == getattr(other, key)
-        assert row.reference.model.startswith("oracle")
+        assert reference.model.startswith("oracle")
         assert own.hyperparameters == "defaults"
 
 
 def test_words_pick_rows_or_change_all_commands() -> None:
-    (row,) = rivals_plan(["dataset=adult", "model=plot", "seeds=3"])
-    assert row.planned.config.seeds == row.reference.config.seeds == 3
+    assert [one.config.seeds for one in rivals_plan(["dataset=adult", "model=plot", "seeds=3"])] == [3, 3]
     with pytest.raises(FairAllError, match="no run is left by dataset=law"):
         rivals_plan(["dataset=law"])
 
 
 def test_rows_of_a_method_are_told_apart() -> None:
-    rows = [row for row in rivals_plan(["dataset=fico"]) if row.study == "rivals_fico"]
+    runs = [one for one in rivals_plan(["dataset=fico"]) if one.sweep == "rivals_fico"]
     run = made_up("dataset=fico", references={"accept_all": {"mean_utility": -0.1}})
-
-    def made(row: Cells) -> tuple[Cells, Any, Any]:
-        return row, replace(row.planned, run=run), replace(row.reference, run=run)
-
-    table = study_table("rivals_fico", [made(row) for row in rows])
-    names = table.frame.index.get_level_values(0)
-    assert list(dict.fromkeys(names)) == [
-        "Fair reductions model.slack=0.1",
-        "Fair reductions model.slack=0.01",
-    ]
-    assert isinstance(table.records, pd.DataFrame)
-    lacking = study_table("rivals_fico", [(row, row.planned, row.reference) for row in rows])
+    names = study_table("rivals_fico", [replace(one, run=run) for one in runs]).frame.index.get_level_values(
+        0
+    )
+    assert [*names.unique()] == ["Fair reductions model.slack=0.1", "Fair reductions model.slack=0.01"]
+    lacking = study_table("rivals_fico", runs)
     assert not lacking.shown
     assert len(lacking.lacking) == 3
