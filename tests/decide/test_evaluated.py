@@ -19,6 +19,12 @@ LOG = """
 """.split()
 
 
+@pytest.fixture(autouse=True)
+def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluations without pictures, which take seconds."""
+    monkeypatch.setattr("fairall.evaluate.analysis.Analysis.figure", lambda *_: None)
+
+
 @pytest.mark.whole
 def test_commands_of_the_page(policies: Policies, tmp_path: Path) -> None:
     people = crowd()
@@ -39,9 +45,8 @@ def test_commands_of_the_page(policies: Policies, tmp_path: Path) -> None:
     ("method", "column", "draw"), [("fairlog", "pi", "--draw 7"), ("greedy", "mine", "")]
 )
 def test_evaluate_judges_what_decide_decides(
-    method: str, column: str, draw: str, policies: Policies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    method: str, column: str, draw: str, policies: Policies, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("fairall.evaluate.analysis.Analysis.figure", lambda *_: None)
     granted, folder = np.random.default_rng(0).random(500) < 0.5, policies(f"model={method}")[0]
     people = crowd(500).assign(chance=0.5, past=np.where(granted, "granted", "refused"))
     people["repaid"] = people["repaid"].where(granted, None)
