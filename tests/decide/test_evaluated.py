@@ -15,13 +15,14 @@ from tests.test_policy import crowd
 PAGE = CHECKOUT / "docs" / "decide.md"
 LOG = """
     log.csv decision=past accepted=granted label=repaid positive=yes sensitive=sex propensity=chance cost=0.6
-    drop=[mine,pi] --json --outcome-model logistic --policy
+    drop=[mine,pi] --json --propensity-model logistic --outcome-model logistic --policy
 """.split()
 
 
 @pytest.fixture(autouse=True)
-def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Evaluations without pictures, which take seconds."""
+def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluations without pictures, and explanations by few orders of the features, which take seconds."""
+    monkeypatch.setattr("fairall.decide.explain.ORDERS", 2)
     monkeypatch.setattr("fairall.evaluate.analysis.Analysis.figure", lambda *_: None)
 
 
