@@ -269,7 +269,7 @@ def test_effects_are_differences_of_the_pairs_that_differ_in_one_factor() -> Non
     runs = []
     for arm in [*itertools.product("ab", ("cut", "drawn"), ("all", "step"))][:-1]:
         worth = sum(levels.get(word, 0.0) for word in arm)
-        facts = dict(zip(("setting", "decision", "memory"), arm, strict=True))
+        facts: dict[str, Any] = dict(zip(("setting", "decision", "memory"), arm, strict=True))
         runs.append(fact([worth + 0.1, worth + 0.3, odd.get(arm, worth)], **facts))
     effects = [["decision", "cut", "drawn"], ["memory", "all", "step"], ["memory", "none", "step"]]
     spec = {"effects": effects, "keys": ["decision", "memory"], "over": "both", "name": ""}
