@@ -28,7 +28,9 @@ def held(spec: Spec, runs: Sequence[Facts]) -> PageTable:
     these give too, and cells have the mean width of the intervals ×100.
     """
     strictness = spec.get("strictness", ())
-    deciders = [(f"initial_policy.acceptance_rate={rate}",) for rate in strictness] or [()]
+    deciders: list[tuple[str, ...]] = [
+        (f"initial_policy.acceptance_rate={rate}",) for rate in strictness
+    ] or [()]
     columns = [*(VIEWS if strictness else ASSUMED)]
     found = []
     for run, *_ in by_words(runs, spec["group"] + spec["name"]).values():
