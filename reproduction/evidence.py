@@ -135,13 +135,16 @@ def judged(case: Case, n: int, number: int) -> list[dict[str, Any]]:
         return [answer("value", "dr", {"why": f"error: {error}"})]
 
 
-def batch(case: int, rows: int, numbers: Sequence[int], people: int) -> str:
-    """Evaluations of some logs of a case, of so many rows, as lines of CSV with `COLUMNS`."""
-    found = [one | {"log": number} for number in numbers for one in judged(CASES[case], rows, number)]
-    table = pd.DataFrame(found).assign(case=case, rows=rows)
-    table["truth"] = table["quantity"].map(truth(case, people))
+def batch(logs: Sequence[tuple[int, int, int]], people: int) -> str:
+    """Evaluations of some logs, by case, rows and number, as lines of CSV with `COLUMNS`."""
+    found = [
+        {"case": case, "rows": rows, "log": number, "truth": truth(case, people)[one["quantity"]], **one}
+        for case, rows, number in logs
+        for one in judged(CASES[case], rows, number)
+    ]
+    table = pd.DataFrame(found, columns=COLUMNS)
     table["why"] = table["why"].str.slice(0, 80)
-    return table[COLUMNS].to_csv(index=False, header=False, float_format="%.6g")
+    return table.to_csv(index=False, header=False, float_format="%.6g")
 
 
 def evaluations(folder: Path) -> pd.DataFrame:
@@ -150,17 +153,17 @@ def evaluations(folder: Path) -> pd.DataFrame:
     return pd.read_csv(file, names=COLUMNS) if file.exists() else pd.DataFrame(columns=COLUMNS)
 
 
-def batches(folder: Path, logs: int) -> list[tuple[int, int, list[int]]]:
-    """Case, rows and numbers of logs still to be evaluated, in an order in which all cases progress alike."""
-    done = set(evaluations(folder)[["case", "rows", "log"]].itertuples(index=False, name=None))
-    found = []
-    for case, of in enumerate(CASES):
-        for rows, share in of.sizes.items():
-            most = max(1, round(logs * share))
-            left = [number for number in range(most) if (case, rows, number) not in done]
-            starts = range(0, len(left), BATCH)
-            found += [(left[k] / most, (case, rows, left[k : k + BATCH])) for k in starts]
-    return [one for _, one in sorted(found)]
+def to_do(folder: Path, logs: int) -> list[tuple[int, int, int]]:
+    """Case, rows and number of logs still to be evaluated, in an order in which all cases progress alike."""
+    done = {*evaluations(folder)[COLUMNS[:3]].itertuples(index=False, name=None)}
+    left = [
+        (number / (logs * share), case, rows, number)
+        for case, of in enumerate(CASES)
+        for rows, share in of.sizes.items()
+        for number in range(max(1, round(logs * share)))
+        if (case, rows, number) not in done
+    ]
+    return [(case, rows, number) for _, case, rows, number in sorted(left)]
 
 
 def make(folder: Path, logs: int = LOGS, jobs: int = 1, hours: float = np.inf) -> None:
@@ -175,13 +178,14 @@ def make(folder: Path, logs: int = LOGS, jobs: int = 1, hours: float = np.inf) -
     Raises:
         FairAllError: where the folder has evaluations by another revision, or cannot be written.
     """
-    tasks = [(*one, POPULATION) for one in batches(folder, logs)] if hours else []
-    if tasks:
+    left = to_do(folder, logs) if hours else []
+    if left:
         noted, own = folder / "revision.txt", revision()
         if noted.exists() and (kept := noted.read_text().strip()) != own:
             raise FairAllError(f"-o {folder}: has evaluations by another revision, {kept}")
         write(noted, f"{own}\n")
-    for _, lines in computed(batch, tasks, jobs, hours):
+    batches = [(left[start : start + BATCH], POPULATION) for start in range(0, len(left), BATCH)]
+    for _, lines in computed(batch, batches, jobs, hours):
         with (folder / FILE).open("a") as opened:
             opened.write(lines)
 

@@ -5,13 +5,15 @@ The text is `findings.md.jinja`, whose numbers are cells of these tables.
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -28,13 +30,9 @@ from fairall.display import (
     write,
 )
 from fairall.metrics import Spread
-from reproduction.claims import REAL as REAL_CLAIMS
-from reproduction.claims import REPRODUCED, SYNTHETIC
-from reproduction.items import grid_of, label_grid
+from reproduction.items import grid_of
 from reproduction.pages import DOCS, publish, read_table, refuse
 from reproduction.plan import ABLATION, grid
-from reproduction.questions_groups import ALIKE
-from reproduction.questions_truth import COLOURS
 
 NUMBER = r"(−?\d+(?:\.\d+)?)"
 # What cells of tables of results hold.
@@ -45,23 +43,10 @@ PRINTED = re.compile(rf"\({NUMBER}, (?:in|out)side {NUMBER} to {NUMBER}\)")  # w
 COVERAGE = re.compile(rf"{NUMBER} %")
 
 WIDTH = 6.8  # inches
-METHODS = 5  # of the paper, above the reference policies of a table
 GROUP = "harsh initial policy"
-REAL = ("COMPAS", "German Credit", "MEPS")
 EVERY = "all data sets"
-SHIFTS = (-0.15, 0.15)  # of two series in a row
 MEMORIES = ("step", "all")
 UTILITY, DPU, TEST = "effective utility ↑", "DPU ↓", "test utility ↑"
-# Effects of docs/ablation.md, as they are called here.
-PARTS = {
-    "cut − drawn": "a threshold, not a draw",
-    "all − step": "memory of everybody",
-    "stacked − net": "stacked models, not a net",
-    "penalty − none": "FairLog's penalty",
-    "latent − none": "the latent",
-    "thresholds − none": "thresholds of equal rates",
-    "latent + thresholds − thresholds": "the latent under thresholds",
-}
 
 
 def cell(key: str, group: str, name: str, column: str) -> str:
@@ -150,11 +135,11 @@ def reproduced(policy: str, splits: bool = True, kinds: Sequence[bool] = (False,
         splits: a split of the data for each seed; False: one split.
         kinds: of claims that count: False that a method is better, True that it is no worse.
     """
-    names = [claim.text for claim in (*REAL_CLAIMS, *SYNTHETIC) if claim.no_worse in kinds]
     keys = ("claims_splits_real", "claims_splits_synthetic") if splits else ("claims", "claims_synthetic")
     cells = pd.concat([read_table(f"{key}_{policy}").stack() for key in keys])
-    counted = cells[cells.index.get_level_values("name").isin(names)]
-    return f"{counted.str.startswith(REPRODUCED).sum()} of {len(counted)}"
+    no_worse = cells.index.get_level_values("name").str.contains("no less|no greater")
+    counted = cells[pd.Index(no_worse).isin(kinds)]
+    return f"{counted.str.startswith('reproduced').sum()} of {len(counted)}"
 
 
 def effects(effect: str, column: str) -> pd.Series:
@@ -202,193 +187,126 @@ def rarely() -> str:
     return f"{((many < 90) & (many < few)).sum()} of {many.count()}"
 
 
-def draw_splits() -> Figure:
-    """Utility of deployed policies: seeds of one split, and as many splits as seeds; a panel per data set."""
-    keys = {"temporal_harsh_corrected_expected": "fifty seeds of one split"}
-    keys |= {"temporal_splits_harsh": "twenty splits"}
-    figure, (panels,) = grid_of(1, len(REAL), 2.1, width=WIDTH, sharey=True)
-    for axes, group in zip(panels, REAL, strict=True):
-        for shift, colour, (key, label) in zip(SHIFTS, (GREY, BLUE), keys.items(), strict=True):
-            bars(axes, spreads(key, "mean utility ↑").loc[group].iloc[:METHODS], colour, shift, label=label)
-        axes.set(title=group, xlabel="test utility ×100")
-    legend_below(figure, handles_of(figure.axes), 2)
+def draw(
+    grid: Sequence[Any], panels: Sequence[Mapping[str, Any]], shared: Sequence[str] = (), legend: int = 0
+) -> Figure:
+    """A figure of `findings.yaml`.
+
+    Args:
+        grid: rows, columns and inches of its height.
+        panels: `means` of tables with their ends, or the name of a function that draws, and what it is given;
+            `axes`: titles and labels, the title's
+            `fontsize`; `zero`: width of a line at 0.
+        shared: axes of all panels.
+        legend: its columns.
+    """
+    figure, axes_of = grid_of(*grid, width=WIDTH, **dict.fromkeys(shared, True))
+    for axes, panel in zip(axes_of.ravel(), panels, strict=True):
+        for means in panel.get("means", ()):
+            draw_means(axes, **means)
+        if "draw" in panel:
+            DRAW[panel["draw"]](axes, *panel.get("of", ()))
+        if "zero" in panel:
+            axes.axvline(0, color=GREY, lw=panel["zero"])
+        axes.set(**panel["axes"])
+        axes.title.set_fontsize(panel.get("fontsize", axes.title.get_fontsize()))
+    if legend:
+        legend_below(figure, handles_of(figure.axes), legend)
     return figure
 
 
-def draw_printed() -> Figure:
-    """Printed effective utilities beside the predictive intervals of ours; a panel per initial policy."""
-    figure, (panels,) = grid_of(1, 2, 2.9, width=WIDTH, sharey=True)
-    for axes, policy in zip(panels, ("harsh", "lenient"), strict=True):
-        found = numbers(PRINTED, f"printed_mean_{policy}_published_code", UTILITY)
-        places = pd.Series(range(len(found)), found.index)
-        axes.barh(places, found[2] - found[1], 0.5, found[1], color=GREY, alpha=0.45, label="our interval")
-        within = found[0].between(found[1], found[2])
-        for word, colour, own in (("inside", BLUE, within), ("outside", ORANGE, ~within)):
-            axes.plot(found[0][own], places[own], "o", ms=3.5, color=colour, label=f"printed, {word}")
-        name_rows(axes, [f"{group}, {name}" for group, name in found.index])
-        axes.set(title=f"{policy} initial policy", xlabel="effective utility ×100")
-    legend_below(figure, handles_of(figure.axes), 3)
-    return figure
+def draw_means(
+    axes: Axes,
+    table: str,
+    column: str,
+    group: str | None = None,
+    name: str | None = None,
+    rows: Any = None,
+    **drawn: Any,
+) -> None:
+    """Draw the means of a column of a table of docs/ with their ends: an interval, or one deviation.
+
+    Args:
+        axes: to draw on.
+        table: its key.
+        column: its heading.
+        group: whose rows are drawn, below their names.
+        name: of the rows that are drawn, below their groups.
+        rows: how many of them; or names to draw instead of theirs, in this order.
+        drawn: of `bars`.
+    """
+    found = numbers(INTERVAL, table, column)
+    found = spreads(table, column) if found.isna().all(axis=None) else found
+    found = found if group is None else found.loc[group]
+    found = found if name is None else found.xs(name, level="name")
+    bars(axes, found.reindex(rows).rename(rows) if isinstance(rows, dict) else found.iloc[:rows], **drawn)
 
 
-def draw_parts() -> Figure:
-    """What parts of methods change: utility, unfairness, and ground truth where labels reorder people."""
-    panels = {
-        "effective utility": ("ablation", EVERY, UTILITY),
-        "DPU": ("ablation", EVERY, DPU),
-        "ground-truth utility,\nlabels reorder people": (
-            "ablation_bias_effects",
-            "",
-            "ground-truth utility ↑",
-        ),
-    }
-    figure, (axes_of,) = grid_of(1, 3, 2.2, width=WIDTH, sharey=True)
-    for axes, (title, (key, group, column)) in zip(axes_of, panels.items(), strict=True):
-        found = numbers(INTERVAL, key, column).xs(group, level="name")
-        bars(axes, found.reindex(PARTS).rename(PARTS), zero=0.6)
-        axes.set(title=title, xlabel="change ×100")
-    return figure
+def printed(axes: Axes, key: str) -> None:
+    """Printed effective utilities beside the predictive intervals of ours."""
+    found = numbers(PRINTED, key, UTILITY)
+    places = pd.Series(range(len(found)), found.index)
+    axes.barh(places, found[2] - found[1], 0.5, found[1], color=GREY, alpha=0.45, label="our interval")
+    within = found[0].between(found[1], found[2])
+    for word, colour, own in (("inside", BLUE, within), ("outside", ORANGE, ~within)):
+        axes.plot(found[0][own], places[own], "o", ms=3.5, color=colour, label=f"printed, {word}")
+    name_rows(axes, found.index)
 
 
-def draw_credit() -> Figure:
+def credit(axes: Axes, column: str) -> None:
     """Utility of all methods on German Credit beyond that of accepting everybody."""
     cells = read_table("leaderboard_credit").loc[GROUP]
     ranks = cells["rank by utility"].str.extract(r"(\d+)", expand=False).astype(float)
     methods = ranks[cells["CPU seconds"] != ""].sort_values(kind="stable").index
-    figure, (panels,) = grid_of(1, 2, 4.2, width=WIDTH, sharey=True)
-    for axes, column in zip(panels, (UTILITY, TEST), strict=True):
-        everybody = numbers(MEAN, "leaderboard_credit", column)[0][GROUP, "accept everybody"]
-        beyond = spreads("leaderboard_credit", column).loc[GROUP].loc[methods] - everybody
-        for colour, own in ((BLUE, beyond[0] > 0), (ORANGE, beyond[0] <= 0)):
-            bars(axes, beyond.where(own), colour, zero=0.8 * (colour == ORANGE))
-        axes.set(title=column.removesuffix(" ↑"), xlabel="beyond accepting everybody, ×100")
-    return figure
+    everybody = numbers(MEAN, "leaderboard_credit", column)[0][GROUP, "accept everybody"]
+    beyond = spreads("leaderboard_credit", column).loc[GROUP].loc[methods] - everybody
+    bars(axes, beyond.where(beyond[0] > 0))
+    bars(axes, beyond.where(beyond[0] <= 0), ORANGE)
 
 
-def draw_audits() -> Figure:
-    """Coverage of intervals of scores by the number of rows: of the accepted alone, and doubly robust."""
-    told = read_table("scores").filter(like="rows")
-    sizes = [int(name.split()[0].replace(",", "")) for name in told]
-    covered = pd.concat([numbers(COVERAGE, "scores", column)[0] for column in told], axis=1)
-    selections = ("selected by the score itself", "selected by another score")
-    scores = ("AUC", "KS", "label − score")
-    figure, panels = grid_of(2, 3, 2.9, width=WIDTH, sharex=True, sharey=True)
-    for axes, (selection, score) in zip(panels.ravel(), itertools.product(selections, scores), strict=True):
-        for ending, colour, label in (
-            ("", BLUE, "doubly robust"),
-            (", accepted alone", ORANGE, "the accepted alone"),
-        ):
-            axes.plot(
-                sizes, covered.loc[(selection, f"{score}{ending}")], "o-", ms=3, color=colour, label=label
-            )
-        axes.axhline(95, color=GREY, lw=0.8, ls="--")
-        axes.set(xscale="log", ylim=(0, 103), title=f"{score}, {selection}")
-        axes.title.set_fontsize(6.5)
-    label_grid(panels, "rows of the log", ylabels=["% that cover"] * len(selections))
-    legend_below(figure, handles_of(panels.ravel()), 2)
-    return figure
+def audits(axes: Axes, selection: str, score: str) -> None:
+    """Coverage of intervals of a score by the number of rows: of the accepted alone, and doubly robust."""
+    columns = [name for name in read_table("scores") if name.endswith("rows")]
+    sizes = [int(name.split()[0].replace(",", "")) for name in columns]
+    for ending, colour, label in (
+        ("", BLUE, "doubly robust"),
+        (", accepted alone", ORANGE, "the accepted alone"),
+    ):
+        at = (selection, f"{score}{ending}")
+        covered = [numbers(COVERAGE, "scores", column)[0][at] for column in columns]
+        axes.plot(sizes, covered, "o-", ms=3, color=colour, label=label)
+    axes.axhline(95, color=GREY, lw=0.8, ls="--")
+    axes.set(xscale="log", ylim=(0, 103))
 
 
-def draw_questions() -> Figure:
-    """The four questions: tools by world, hidden reasons, more than two groups, and amounts."""
-    figure, ((truth, hidden), (groups, amounts)) = grid_of(2, 2, 4.6, width=WIDTH)
+def truths(axes: Axes, worlds: Mapping[str, str], tools: Mapping[str, str]) -> None:
+    """Tools by ground-truth utility and CFU: the marks of some worlds, and the colours of tools."""
     x, y = (numbers(INTERVAL, "questions_truth", of)[0] for of in ("CFU ↓", "ground-truth utility ↑"))
-    for world, mark in (("truth gap 0, label bias 1", "o"), ("truth gap 0.4, label bias 1", "s")):
-        for tool, colour in COLOURS.items():
-            at, label = (world, tool), tool if mark == "o" else ""
-            truth.plot(x[at], y[at], mark, ms=5, color=colour, label=label)
-    truth.set_title("labels depend on the group\n(circles: truth does not, squares: it does)")
-    truth.set(xlabel="CFU ×100", ylabel="ground-truth utility ×100")
-    columns = {ORANGE: "utility after the warm-up ↑", BLUE: "utility later ↑"}
-    for shift, (colour, column) in zip(SHIFTS, columns.items(), strict=True):
-        found = numbers(INTERVAL, "questions_hidden", column).loc["COMPAS, Γ = 3, exploration: none"]
-        bars(hidden, found, colour, shift)
-    hidden.set_title("hidden reasons, Γ = 3, COMPAS\n(orange: first policy, blue: later)")
-    hidden.set_xlabel("change of utility ×100")
-    utility = numbers(INTERVAL, "questions_groups_differences", "utility ↑")
-    for shift, colour, words in zip(SHIFTS, (GREY, BLUE), ("", ALIKE), strict=True):
-        bars(groups, utility.xs(f"FairAll (I+II){words}", level="name"), colour, shift)
-    groups.set_title("FairAll with four and eight groups\n(grey: as published, blue: cut, memory of all)")
-    groups.set_xlabel("utility ×100 less that of equal rates by thresholds")
-    money = numbers(INTERVAL, "questions_amounts_paired", "money per 100 test people ↑")
-    bars(amounts, money.set_axis([f"{group.split(',')[0]}, {name}" for group, name in money.index]))
-    amounts.set(title="amounts in place of one cost", xlabel="more money per 100 people")
-    truth.legend(handles_of([truth]).values(), handles_of([truth]).keys(), fontsize=6)
-    for axes in (hidden, groups, amounts):
-        axes.axvline(0, color=GREY, lw=0.6)
-    return figure
+    for world, mark in worlds.items():
+        for tool, colour in tools.items():
+            at = (world, tool)
+            axes.plot(x[at], y[at], mark, ms=5, color=colour, label=tool if mark == "o" else "")
+    axes.legend(handles_of([axes]).values(), handles_of([axes]).keys(), fontsize=6)
 
 
-def bars(
-    axes: Axes, found: pd.DataFrame, colour: str = BLUE, start: float = 0, label: str = "", zero: float = 0
-) -> None:
-    """Draw means with their ends below each other and name the rows, perhaps with a line at 0."""
-    axes.errorbar(
-        found[0],
-        start + np.arange(len(found)),
-        xerr=[found[0] - found[1], found[2] - found[0]],
-        fmt="o",
-        ms=3,
-        lw=1,
-        color=colour,
-        label=label,
-    )
-    if zero:
-        axes.axvline(0, color=GREY, lw=zero)
-    name_rows(axes, [*found.index])
+def bars(axes: Axes, found: pd.DataFrame, colour: str = BLUE, start: float = 0, label: str = "") -> None:
+    """Draw means with their ends below each other, and name the rows."""
+    ends = [found[0] - found[1], found[2] - found[0]]
+    at = start + np.arange(len(found))
+    axes.errorbar(found[0], at, xerr=ends, fmt="o", ms=3, lw=1, color=colour, label=label)
+    name_rows(axes, found.index)
 
 
-def name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """Name the rows of a panel, the first on top."""
+def name_rows(axes: Axes, index: pd.Index) -> None:
+    """Name the rows of a panel, the first on top; by group and name, where both are there."""
+    names = [one if isinstance(one, str) else f"{one[0].split(',')[0]}, {one[1]}" for one in index]
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(axis="x", lw=0.3, alpha=0.5)
 
 
+DRAW = {function.__name__: function for function in (printed, credit, audits, truths)}
 FIGURES = tuple(
-    PageFigure(key=f"findings_{key}", title=title, note=note, wide=True, draw=draw)
-    for key, title, note, draw in (
-        (
-            "splits",
-            "One split and twenty",
-            "Test utility of the deployed policies, mean and one standard deviation: over fifty seeds that "
-            "share the paper's split, and over twenty seeds with a split each. Harsh initial policy.",
-            draw_splits,
-        ),
-        (
-            "printed",
-            "The printed effective utilities",
-            "Dots: as printed. Bars: 95 % predictive intervals of the mean of ten seeds, from fifty of ours, "
-            "with the switches of the authors' code.",
-            draw_printed,
-        ),
-        (
-            "parts",
-            "What parts of methods are worth",
-            "Differences between runs that differ in this alone, with 95 % intervals for other seeds and "
-            "splits: means over seven data sets; on the right by ground truth in one constructed world, "
-            "where the labels reorder the people of a group.",
-            draw_parts,
-        ),
-        (
-            "credit",
-            "German Credit against accepting everybody",
-            "Utility less that of accepting everybody, mean and one standard deviation over twenty splits.",
-            draw_credit,
-        ),
-        (
-            "audits",
-            "Audits of a score",
-            "Share of the 95 % intervals that cover the truth, by the rows of the log; dashed: 95 %.",
-            draw_audits,
-        ),
-        (
-            "questions",
-            "Four open questions",
-            "Ground-truth utility against CFU of four tools; utility on test people after deciders with "
-            "hidden reasons less that after deciders without; utility of test people less that of thresholds "
-            "of equal rates; money earned by amounts less that by one cost. Bars: 95 % intervals.",
-            draw_questions,
-        ),
-    )
+    PageFigure(key=f"findings_{key}", title=title, note=note, wide=True, draw=partial(draw, **drawn))
+    for key, (title, note, drawn) in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text()).items()
 )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from fairall import FairAllError, Result, load_results, places
+from fairall import FairAllError, load_results, places
 from fairall.display import PageTable, Row, number, own_name, rendered, write
 from fairall.evaluate import judge
 from fairall.report import dataset_label, method_label
@@ -84,54 +85,44 @@ def logs(
 def write_bundle(folder: Path, planned: Sequence[Planned]) -> list[str]:
     """Write the logs of finished runs with their truth and our answers; return the names of the logs."""
     runs = {(one.dataset, one.name("initial_policy"), one.model): one.run for one in planned if one.run}
-    read = cache(lambda path: pd.read_csv(path / DECISIONS))
-    tasks, names = dict[tuple[str, str], list[str]](), list[str]()
-    for (*task, model), run in runs.items():
-        tasks.setdefault((task[0], task[1]), []).append(model)
-        of_targets = {target: runs.get((*task, target)) for target in TARGETS}
-        for seed in run.seeds if model not in TARGETS and all(of_targets.values()) else ():
-            names.append("-".join((*task, model, run.identity, str(seed))))
-            if not (folder / ANSWERED.format(names[-1])).exists():
-                tables = {target: read(of.path) for target, of in of_targets.items() if of}
-                write_log(folder, names[-1], run, read(run.path), seed, tables)
-    methods = dict.fromkeys(model for models in tasks.values() for model in models if model not in TARGETS)
-    told = {"answers": ANSWERS, "percent": 100 * UNSUPPORTED, "methods": [*map(method_label, methods)]}
-    told["datasets"] = [dataset_label(name) for name in dict.fromkeys(dataset for dataset, _ in tasks)]
+    read, names = cache(lambda path: pd.read_csv(path / DECISIONS)), list[str]()
+    (folder / "logs").mkdir(parents=True, exist_ok=True)
+    for (dataset, policy, model), run in runs.items():
+        of_targets = [runs.get((dataset, policy, target)) for target in TARGETS]
+        targets = [of.path for of in of_targets if of]
+        for seed in run.seeds if model not in TARGETS and len(targets) == len(TARGETS) else ():
+            name = f"{dataset}-{policy}-{model}-{run.identity}-{seed}"
+            names.append(name)
+            if (folder / ANSWERED.format(name)).exists():
+                continue
+            log, label = log_of(run.path, seed, [read(path) for path in (run.path, *targets)])
+            log.to_parquet(folder / "logs" / f"{name}.parquet", index=False)
+            for path, found in ((TRUTH, truth_of), (ANSWERED, own_answers)):
+                rows = found(log, label, run.config.cost.value)
+                write(folder / path.format(name), rows.assign(log=name)[["log", *rows]].to_csv(index=False))
+    datasets, models = (dict.fromkeys(key[place] for key in runs) for place in (0, -1))
+    told = {"answers": ANSWERS, "percent": 100 * UNSUPPORTED, "datasets": [*map(dataset_label, datasets)]}
+    told["methods"] = [method_label(model) for model in models if model not in TARGETS]
     write(folder / "README.md", rendered("logs.md.jinja", told, "reproduction") + "\n")
     return names
 
 
-def write_log(
-    folder: Path, name: str, run: Result, table: pd.DataFrame, seed: int, decided: Mapping[str, pd.DataFrame]
-) -> None:
-    """Write the log of a seed, its truth, and last our answers to it; other arguments as `log_of`."""
-    log, label = log_of(run, table, seed, decided)
-    (folder / "logs").mkdir(parents=True, exist_ok=True)
-    log.to_parquet(folder / "logs" / f"{name}.parquet", index=False)
-    for path, found in ((TRUTH, truth_of), (ANSWERED, own_answers)):
-        rows = found(log, label, run.config.cost.value)
-        write(folder / path.format(name), rows.assign(log=name)[["log", *rows]].to_csv(index=False))
-
-
-def log_of(
-    run: Result, table: pd.DataFrame, seed: int, decided: Mapping[str, pd.DataFrame]
-) -> tuple[pd.DataFrame, pd.Series]:
+def log_of(path: Path, seed: int, decided: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, pd.Series]:
     """The log of a seed, with a column of acceptance probabilities for each target; and everybody's label.
 
     Args:
-        run: whose log it is.
-        table: its decisions.csv, of all seeds.
+        path: of the run whose log it is.
         seed: of the run.
-        decided: decisions.csv of each of `TARGETS` for the same applicants.
+        decided: decisions.csv of all seeds, of the run and of each of `TARGETS` for the same applicants.
 
     Raises:
         FairAllError: where the applicants are not the same.
     """
-    own, *others = (of[of["seed"] == seed].reset_index(drop=True) for of in (table, *decided.values()))
+    own, *others = (of[of["seed"] == seed].reset_index(drop=True) for of in decided)
     people = own.columns.difference(["propensity", "decision", "label"])
-    for name, other in zip(decided, others, strict=True):
+    for name, other in zip(TARGETS, others, strict=True):
         if not own[people].equals(other[people]):
-            raise FairAllError(f"{run.path}: other applicants than those of model={name}; make both anew")
+            raise FairAllError(f"{path}: other applicants than those of model={name}; make both anew")
         own[f"target_{name}"] = other["propensity"]
     return own.drop(columns="seed"), others[0]["label"].astype(float)
 
@@ -169,7 +160,8 @@ def truth_of(log: pd.DataFrame, label: pd.Series, cost: float) -> pd.DataFrame:
 def own_answers(log: pd.DataFrame, label: pd.Series, cost: float) -> pd.DataFrame:
     """Our estimates for each target, as of `truth_of`; without numbers where `evaluate` refuses."""
     people = described(log)
-    told = {"decision": "decision", "label": "label", "propensity": "propensity", "sensitive": people[-1]}
+    told: dict[str, Any] = {name: name for name in ("decision", "label", "propensity")}
+    told["sensitive"] = people[-1]
     policies, table = [log[f"target_{target}"].to_numpy() for target in TARGETS], log[[*people, *[*told][:3]]]
     try:
         found = [answers(one, "logs") for one in judge(policies, table, cost=cost, **told)]
@@ -225,26 +217,17 @@ def score_table(
     truth: pd.DataFrame, given: Mapping[str, pd.DataFrame], planned: Sequence[Planned]
 ) -> PageTable:
     """Scores of several files of answers."""
-    records = [
-        {"answers": name, **one}
-        for name, answers in given.items()
-        for one in scores(truth, answers).to_dict("records")
-    ]
-    rows = [
-        Row(
-            one["quantity"],
-            f"{one['answers']}: {one['estimator']}",
-            [
-                f"{one['can_tell']} of {one['questions']}",
-                *(number(one[key], 100, digits) for key, digits in SCORES.values()),
-            ],
-        )
-        for one in records
-    ]
+    scored = {name: scores(truth, answers) for name, answers in given.items()}
+    found = pd.concat(scored, names=["answers"]).reset_index("answers").to_dict("records")
+    rows = []
+    for one in found:
+        cells = [number(one[key], 100, digits) for key, digits in SCORES.values()]
+        told = f"{one['can_tell']} of {one['questions']}"
+        rows.append(Row(one["quantity"], f"{one['answers']}: {one['estimator']}", [told, *cells]))
     return table_of(
         ["can be told", *SCORES],
         rows,
-        records,
+        found,
         planned,
         key="logs",
         title="Scores",

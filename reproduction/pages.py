@@ -75,29 +75,30 @@ def publish(
     """
     outputs = Path(config.outputs_dir)
     folder = folder or outputs / own_name(name, config.preset)
+    every = [item for some in sections.values() for item in some]
     shown = {
-        section: cautioned([item for item in items if item.shown], config.preset)
-        for section, items in sections.items()
+        section: cautioned([item for item in some if item.shown], config.preset)
+        for section, some in sections.items()
+        if any(item.shown for item in some)
     }
-    shown = {section: items for section, items in shown.items() if items}
     line = f"made {datetime.now():%Y-%m-%d %H:%M}; {made()}"
     write_page(folder, marked(title, config.preset), shown, made=line, **texts)
     items = [item for some in shown.values() for item in some]
-    keys = {item.key for item in items}
     for path in (*folder.glob("figures/*"), *folder.glob("tables/*")):
-        if path.suffix in ENDINGS and path.stem not in keys:
+        if path.suffix in ENDINGS and path.stem not in {item.key for item in items}:
             path.unlink()
     print(f"Page: {folder / 'index.html'}")
     if not into:
         return
-    every = [*(item for some in sections.values() for item in some), by_seed_table(name, runs)]
-    items += [item for item in every[-1:] if item.shown]
-    of = mark(name)
+    by_seed = by_seed_table(name, runs)
+    items += [by_seed] if by_seed.shown else []
     tables = {BESIDE + item.key: item for item in items if isinstance(item, PageTable)}
-    blocks = {item.key: block_of(item, line) + of for item in items} | {SETTING: setting(line, outputs)}
-    blocks |= {key: link_of(table, line) + of for key, table in tables.items()}
+    below = f"*{_sentence('; '.join(line.split('; ')[:3]))}*\n{mark(name)}"  # time, Python, fairall
+    blocks = {SETTING: f"{setting(line, outputs)}\n"}
+    blocks |= {item.key: f"{_markdown(item)}\n{below}" for item in items}
+    blocks |= {key: f"[{escaped(of.title)}]({key}.csv). {below}" for key, of in tables.items()}
     for page in into:
-        fill(page, blocks, lambda: [*(item.key for item in every), *known()])
+        fill(page, blocks, lambda: [*(item.key for item in every), by_seed.key, *known()])
         for key in set(BEGIN.findall(page.read_text())) & tables.keys():
             write(page.parent / f"{key}.csv", shown_csv(tables[key]))
         copy_figures(page, folder / "figures")
@@ -113,20 +114,11 @@ def refuse(into: Sequence[Path], config: Config) -> None:
             raise FairAllError(f"--into {page}: no such page")
 
 
-def block_of(item: Item, line: str) -> str:
-    """A table as Markdown, or a figure with its caption; below it, when and with what it was made."""
+def _markdown(item: Item) -> str:
+    """A table, or a figure with its caption."""
     if isinstance(item, PageTable):
-        return f"{to_markdown(item)}\n{_made(line)}\n"
-    return f"![{item.title}](figures/{item.key}.png)\n\n{item.title}. {item.note}\n\n{_made(line)}\n"
-
-
-def link_of(table: PageTable, line: str) -> str:
-    """A link to the file of a table beside the page, with when and with what it was made."""
-    return f"[{escaped(table.title)}]({BESIDE}{table.key}.csv). {_made(line)}\n"
-
-
-def _made(line: str) -> str:
-    return f"*{_sentence('; '.join(line.split('; ')[:3]))}.*"  # time, Python, fairall
+        return to_markdown(item)
+    return f"![{item.title}](figures/{item.key}.png)\n\n{item.title}. {item.note}\n"
 
 
 def shown_csv(table: PageTable) -> str:
@@ -161,11 +153,9 @@ def read_table(key: str) -> pd.DataFrame:
         return cells.set_index([*INDEX, again, "measure"])["shown"].unstack(sort=False).droplevel(-1)
     for page in sorted(DOCS.rglob("*.md")):
         for name, content in BLOCK.findall(page.read_text()):
-            lines = [line for line in content.splitlines() if line.startswith("|")]
+            lines = [CELLS.split(line)[1:-1] for line in content.splitlines() if line.startswith("|")]
             if name == key and lines:
-                head, _, *rows = (
-                    [ESCAPED.sub(r"\1", cell).strip() for cell in CELLS.split(line)[1:-1]] for line in lines
-                )
+                head, _, *rows = ([ESCAPED.sub(r"\1", cell).strip() for cell in line] for line in lines)
                 return pd.DataFrame(rows, columns=[*INDEX, *head[2:]]).set_index(INDEX)
     raise FairAllError(f"{DOCS}: no table of results {key}")
 
@@ -177,11 +167,11 @@ def setting(line: str, outputs: Path) -> str:
     if len(measured):
         cpu, wall = (in_words(measured[f"{of}_seconds"].sum()) for of in ("cpu", "wall"))
         told.append(f"{cpu} of CPU, {wall} on the clock one after the other, in {len(measured)} commands")
-    return f"{_sentence('; '.join(told))}.\n"
+    return _sentence("; ".join(told))
 
 
 def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def fill(page: Path, blocks: Mapping[str, str], known: Callable[[], Iterable[str]]) -> None:
@@ -197,19 +187,18 @@ def fill(page: Path, blocks: Mapping[str, str], known: Callable[[], Iterable[str
     """
     text = page.read_text()
     keys = BEGIN.findall(text)
-    ended = [match[1] for match in BLOCK.finditer(text)]
-    if wrong := next((key for key in keys if key not in ended), None):
-        raise FairAllError(f"--into {page}: the block {wrong} has no <!-- end: {wrong} -->")
-    if set(keys) - set(blocks):
-        names = {*blocks, *known()}
-        if unknown := next((key for key in keys if key.removeprefix(BESIDE) not in names), None):
-            raise FairAllError(f"--into {page}: no table or figure {unknown}{nearest(unknown, [*names])}")
-
-    def replaced(match: re.Match[str]) -> str:
-        content = blocks.get(match[1], match[2])
-        return f"<!-- begin: {match[1]} -->\n{content}<!-- end: {match[1]} -->"
-
-    write(page, BLOCK.sub(replaced, text))
+    ended = dict(BLOCK.findall(text))
+    names = {*blocks, *known()} if set(keys) - set(blocks) else set(blocks)
+    for key in keys:
+        if key not in ended:
+            raise FairAllError(f"--into {page}: the block {key} has no <!-- end: {key} -->")
+        if key.removeprefix(BESIDE) not in names:
+            raise FairAllError(f"--into {page}: no table or figure {key}{nearest(key, [*names])}")
+    begins, ends = "<!-- begin: {} -->\n", "<!-- end: {} -->"
+    for key, old in ended.items():
+        block = begins.format(key) + old + ends.format(key)
+        text = text.replace(block, begins.format(key) + blocks.get(key, old) + ends.format(key))
+    write(page, text)
 
 
 def copy_figures(page: Path, figures: Path) -> None:
@@ -225,6 +214,5 @@ def copy_figures(page: Path, figures: Path) -> None:
 def _processor() -> str:
     """Model of the processor on Linux, elsewhere its architecture."""
     path = Path("/proc/cpuinfo")
-    lines = path.read_text().splitlines() if path.exists() else []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.machine()
+    model = re.search(r"^model name\s*: (.+)", path.read_text(), re.MULTILINE) if path.exists() else None
+    return model[1] if model else platform.machine()

@@ -11,27 +11,25 @@ import csv
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import IO, Any, Self, cast
+from typing import IO, Any, cast
 
 import pandas as pd
 import yaml
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+from tqdm import tqdm
 
 from fairall import FairAllError, is_finished
 from reproduction.plan import Planned, added
 
 GRACE = 20.0  # seconds for an interrupted run to save its state or log its result
-LOOK_EVERY = 1.0  # seconds between two updates of the time left
 COLUMNS = ["words", "overrides", "model", "dataset", "seeds", "wall_seconds", "cpu_seconds"]
 REFERENCE_SEEDS = 10  # of run_seconds.yaml
 
@@ -69,15 +67,16 @@ class Durations:
         """
         measured = read_durations(self._path)
         measured = measured[measured["overrides"] == self._overrides]
-        seconds = measured.groupby(["model", "dataset", "seeds"])["wall_seconds"]
-        there = sum(self._reference_seconds(*kind) * len(own) for kind, own in seconds)
+        seconds = measured.groupby(["model", "dataset", "seeds"])["wall_seconds"].agg(["mean", "size"])
+        there = sum(self._reference_seconds(kind) * n for kind, n in seconds["size"].items())
         ratio = measured["wall_seconds"].sum() / there if there else 1.0
-        means = seconds.mean().to_dict()
         kinds = {one.key: _kind(one) for one in planned}
-        return {key: means.get(kind, self._reference_seconds(*kind) * ratio) for key, kind in kinds.items()}
+        means = seconds["mean"].to_dict()
+        return {key: means.get(kind, self._reference_seconds(kind) * ratio) for key, kind in kinds.items()}
 
-    def _reference_seconds(self, model: str, dataset: str, seeds: int) -> float:
+    def _reference_seconds(self, kind: Any) -> float:
         """Reference duration; the longest one for an unknown method or data set."""
+        model, dataset, seeds = kind
         longest = max(seconds for times in self._reference.values() for seconds in times.values())
         return self._reference.get(model, {}).get(dataset, longest) * seeds / REFERENCE_SEEDS
 
@@ -96,59 +95,47 @@ def read_durations(path: Path) -> pd.DataFrame:
 
 
 class Making:
-    """Runs to be made in order by `jobs` processes, each one after the other; adds their durations."""
+    """Runs made by `jobs` processes, each one after the other; adds their durations."""
 
-    def __init__(self, to_do: Sequence[Planned], jobs: int, durations: Durations) -> None:
-        self._to_do, self._jobs, self._durations = to_do, jobs, durations
-        self._expected = durations.expected(to_do)
+    def __init__(self, jobs: int, durations: Durations) -> None:
+        self._jobs, self._durations = jobs, durations
         self._started: dict[str, float] = {}
         self._idle: list[Worker] = []
 
-    def run(self) -> Failures:
-        """Make all runs; return those that failed, which do not stop the others."""
-        console = Console(stderr=True, highlight=False, soft_wrap=True)
-        columns = (TextColumn("{task.description}"), BarColumn(bar_width=None), TaskProgressColumn())
-        failures, total, began = Failures(), len(self._to_do), time.monotonic()
+    def run(self, to_do: Sequence[Planned]) -> Failures:
+        """Make runs in their order; return those that failed, which do not stop the others."""
+        failures, total = Failures(), len(to_do)
         with (
             ExitStack() as ending,
             ThreadPoolExecutor(self._jobs) as pool,
-            Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar,
+            tqdm(total=total, disable=None, leave=False) as bar,
         ):
-            workers = [ending.enter_context(Worker()) for _ in range(self._jobs)]
+            workers = [ending.enter_context(closing(Worker())) for _ in range(self._jobs)]
             self._idle = [*workers]
-            task = bar.add_task("", total=1.0)
-            pending: dict[Future[str], Planned] = {}
+            pending = {pool.submit(self._make, one): one for one in to_do}
             try:
-                for one in self._to_do:
-                    pending[pool.submit(self._make, one)] = one
-                while pending:
-                    left = self.seconds_left(list(pending.values()))
-                    said = f"{total - len(pending)} of {total} runs; about {in_words(left)} left"
-                    past = time.monotonic() - began
-                    bar.update(task, completed=past / (past + left or 1.0), description=said)
-                    for future in wait(pending, LOOK_EVERY, FIRST_COMPLETED).done:
-                        one = pending.pop(future)
-                        if error := future.exception():
-                            failures.append((one, str(error)))
-                        outcome = f"FAILED: {error}" if error else future.result()
-                        self._expected = self._durations.expected(pending.values())
-                        left = self.seconds_left(list(pending.values()))
-                        then = f"; about {in_words(left)} left" if pending else ""
-                        done = f"{total - len(pending)} of {total}: {' '.join(one.words)}"
-                        console.print(f"{done}: {outcome}{then}", markup=False)
+                for future in as_completed([*pending]):
+                    one = pending.pop(future)
+                    if error := future.exception():
+                        failures.append((one, str(error)))
+                    outcome = f"FAILED: {error}" if error else future.result()
+                    left = in_words(self.seconds_left([*pending.values()]))
+                    done = f"{total - len(pending)} of {total}: {' '.join(one.words)}: {outcome}"
+                    bar.write(f"{done}; about {left} left" if pending else done, sys.stderr)
+                    bar.update()
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
                 for worker in workers if pending else ():
                     worker.stop()
                 if wait([future for future in pending if not future.cancelled()], GRACE).not_done:
                     for worker in workers:
-                        worker.kill()
+                        worker.stop(signal.SIGKILL)
         return failures
 
     def seconds_left(self, pending: Sequence[Planned]) -> float:
         """Expected seconds until the last of some runs ends."""
-        now = time.monotonic()
-        left = [max(0.0, self._expected[one.key] - now + self._started.get(one.key, now)) for one in pending]
+        now, expected = time.monotonic(), self._durations.expected(pending)
+        left = [max(0.0, expected[one.key] - now + self._started.get(one.key, now)) for one in pending]
         return max(sum(left) / self._jobs, max(left, default=0.0))
 
     def _make(self, planned: Planned) -> str:
@@ -175,14 +162,6 @@ class Worker:
         self._process: subprocess.Popen[str] | None = None
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._stopping = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._process is not None:
-            self._process.communicate()  # it ends when there is nothing more to read
-        self._errors.close()
 
     def make(self, words: Sequence[str]) -> float:
         """Make one run; return the seconds of processor time it took.
@@ -213,17 +192,20 @@ class Worker:
         reason = lines[-1] if lines else f"ended with code {self._process.returncode}"
         raise FairAllError(reason.removeprefix("fairall: "))
 
-    def stop(self) -> None:
-        """Ask the process to save the state of its run and end, also one that is about to be started."""
+    def close(self) -> None:
+        """Let the process end, which it does when there is nothing more to read."""
+        if self._process is not None:
+            self._process.communicate()
+        self._errors.close()
+
+    def stop(self, how: int = signal.SIGTERM) -> None:
+        """Ask the process to save the state of its run and end, also one that is about to be started.
+
+        Not by SIGINT: a KeyboardInterrupt while a run imports its modules may be swallowed there.
+        """
         self._stopping = True
         if self._process is not None:
-            # Not SIGINT: a KeyboardInterrupt while a run imports its modules may be swallowed there.
-            self._process.terminate()
-
-    def kill(self) -> None:
-        """End the process at once."""
-        if self._process is not None:
-            self._process.kill()
+            self._process.send_signal(how)
 
 
 def make(
@@ -243,13 +225,11 @@ def make(
     sweeps = list(dict.fromkeys(one.sweep for one in planned))
     # Within a sweep the longest first, so that no core idles at the end. Runs of a method on the same data,
     # such as those of two initial policies, are apart: one would wait for the Phase I of the other.
-    turn, made = dict[str, int](), Counter[Kind]()
-    for one in to_do:
-        turn[one.key] = made[_kind(one)]
-        made[_kind(one)] += 1
+    turn = pd.Series([*map(_kind, to_do)], [one.key for one in to_do], dtype=object)
+    turn = turn.groupby(turn).cumcount()
     to_do.sort(key=lambda one: (sweeps.index(one.sweep), turn[one.key], -expected[one.key]))
     jobs = jobs or _cores()
-    making = Making(to_do, jobs, durations)
+    making = Making(jobs, durations)
     finished = len(planned) - len(to_do) - len(failures)
     needed = f"about {in_words(making.seconds_left(to_do))}, {jobs} at once"
     runs = "1 run" if len(planned) == 1 else f"{len(planned)} runs"
@@ -259,7 +239,7 @@ def make(
         for one in to_do:
             print(f"{in_words(expected[one.key]):>8}  {one.command}")
     elif to_do:
-        failures += making.run()
+        failures += making.run(to_do)
     for one, reason in failures:
         print(f"reproduction: {one.command}: {reason}", file=sys.stderr)
     return failures

@@ -4,7 +4,7 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from pytest_regressions.file_regression import FileRegressionFixture
 
 from reproduction import evidence, evidence_page, simulations
 from reproduction.__main__ import main
-from reproduction.evidence import CASES, FILE, batches, called, evaluations, judged, summary
+from reproduction.evidence import CASES, FILE, called, evaluations, judged, summary, to_do
 from reproduction.evidence_logs import linear, truth_of
 from reproduction.pages import read_table
 
@@ -92,24 +92,8 @@ def test_cases_of_a_large_share_do_not_wait_for_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(evidence, "CASES", CASES)
-    order = [(case, rows) for case, rows, _ in batches(tmp_path, 40)]
     kinds = [(place, rows) for place, case in enumerate(CASES) for rows in case.sizes]
-    assert sorted(order[: len(kinds)]) == kinds
-
-
-def test_a_summary_of_given_evaluations() -> None:
-    ends = [(0.3, 0.1, 0.5), (0.1, 0.0, 0.15), (0.2, np.nan, np.nan), (np.nan, np.nan, np.nan)]
-    rows = pd.DataFrame(ends, columns=["estimate", "low", "high"]).assign(log=range(4), truth=0.2)
-    (told,) = summary(rows.assign(quantity="value", estimator="dr")).to_dict("records")
-    expected = {
-        "truth": 0.2,
-        "error": 0,
-        "error_se": 0.1 / 3**0.5,
-        "covered": 0.5,
-        "covered_se": 0.5 / 6**0.5,
-    }
-    expected |= {"off": 0.2 / 3, "width": 0.275, "answered": 0.5, "refused": 0.25, "logs": 4}
-    assert {name: told[name] for name in expected} == pytest.approx(expected)
+    assert [(case, rows) for case, rows, _ in to_do(tmp_path, 40)[: len(kinds)]] == kinds
 
 
 def test_the_page_leads_with_what_covers_too_rarely(
@@ -130,18 +114,20 @@ def test_the_page_leads_with_what_covers_too_rarely(
 def test_the_studies_of_evaluations_are_made_after_the_logs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[Any] = []
-    pages = [tmp_path / "evidence.md", tmp_path / "simulations.md"]
-    for page, key in zip(pages, ("low", "simulations_swaps"), strict=True):
+    logs, pages, studies = Mock(), Mock(), Mock()
+    monkeypatch.setattr(evidence, "make", logs)
+    monkeypatch.setattr(evidence_page, "write_pages", pages)
+    monkeypatch.setattr(simulations, "simulations", studies)
+    words = ["evidence", "-o", "made", "--hours", "4", "--jobs", "2"]
+    into = [tmp_path / "evidence.md", tmp_path / "simulations.md"]
+    for page, key in zip(into, ("low", "simulations_swaps"), strict=True):
         page.write_text(f"<!-- begin: {key} -->\n<!-- end: {key} -->\n")
-    monkeypatch.setattr(evidence, "make", lambda _, logs, jobs, hours: made.append((logs, jobs, hours)))
-    monkeypatch.setattr(evidence_page, "write_pages", lambda _, into: made.append(into))
-    monkeypatch.setattr(simulations, "simulations", lambda *words: made.append(words))
-    words = ["evidence", "-o", str(tmp_path / "made"), "--hours", "4", "--jobs", "2"]
-    main([*words, "--into", str(pages[0]), "--into", str(pages[1])])
-    logs, of_logs, (_, _, of_studies, jobs, asked, hours) = made
-    assert (logs, jobs) == ((200, 2, 3.0), 2)
-    assert [of_logs, of_studies] == [pages[:1], pages[1:]]
+        words += ["--into", str(page)]
+    main(words)
+    logs.assert_called_once_with(Path("made"), 200, 2, 3.0)
+    pages.assert_called_once_with(Path("made"), into[:1])
+    _, _, of_studies, jobs, asked, hours = studies.call_args.args
+    assert (of_studies, jobs) == (into[1:], 2)
     assert 3.9 < hours <= 4
     assert {"impact", "monitor", "swaps"} <= set(asked)
     assert not {"guard", "drift", "splits"} & set(asked)

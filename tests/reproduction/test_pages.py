@@ -5,17 +5,19 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from fairall import FairAllError, places
 from fairall.display import Cell, PageTable, Row, frame_of, records_of
+from reproduction.findings import GROUP, MEAN, cell, numbers
 from reproduction.fingerprint import CHANGED, NAMED_IN, OF, SIMULATED, fingerprint
 from reproduction.pages import (
     BEGIN,
     BESIDE,
     BLOCK,
+    DOCS,
     SETTING,
-    block_of,
     copy_figures,
     fill,
     publish,
@@ -23,11 +25,10 @@ from reproduction.pages import (
     refuse,
     shown_csv,
 )
-from reproduction.plan import ABLATION, LEADERBOARD, WORLDS, plan
+from reproduction.plan import ABLATION, LEADERBOARD, WORLDS, grid
 from reproduction.report import CLAIMS, contents
 from reproduction.rivals import studies
 
-DOCS = Path(__file__).parents[2] / "docs"
 PAGE = """# By hand
 
 <!-- begin: one -->
@@ -66,16 +67,12 @@ def test_a_wrong_block_is_one_line_and_nothing_is_written(
     page: Path, change: tuple[str, str], said: str
 ) -> None:
     page.write_text(PAGE.replace(*change))
-    before = page.read_text()
     with pytest.raises(FairAllError) as error:
         fill(page, {"one": "new\n"}, list)
     assert str(error.value) == f"--into {page}: {said}"
-    assert page.read_text() == before
-
-
-def test_a_page_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    assert page.read_text() == PAGE.replace(*change)
     with pytest.raises(FairAllError, match=r"none\.md: no such page"):
-        refuse([tmp_path / "none.md"], places([]))
+        refuse([page.with_name("none.md")], places([]))
 
 
 def test_figures_that_a_page_names_are_copied(page: Path) -> None:
@@ -90,14 +87,6 @@ def test_figures_that_a_page_names_are_copied(page: Path) -> None:
     assert found == {"picture.png": b"picture", "updated.png": b"updated"}
 
 
-def test_a_block_says_when_it_was_made() -> None:
-    frame = frame_of(["mean"], [Row("COMPAS", "FairLog", [Cell("1.0", best=True)])])
-    table = PageTable(key="one", title="One", note="Units.", frame=frame, records=records_of([]))
-    text = block_of(table, "made 2026-01-01 00:00; Python 3; fairall 0; torch 1")
-    assert "| COMPAS | FairLog | **1.0** |" in text
-    assert text.endswith("*Made 2026-01-01 00:00; Python 3; fairall 0.*\n")
-
-
 def test_a_linked_table_is_a_file_beside_the_page(page: Path) -> None:
     rows = [
         Row("COMPAS", "FairLog", [Cell("1.0 (0.2)", "1.1, −0.5 sd", best=True, marks="F+"), "a, b"]),
@@ -110,13 +99,16 @@ def test_a_linked_table_is_a_file_beside_the_page(page: Path) -> None:
         frame=frame_of(["mean ↑", "front"], rows),
         records=records_of([{"model": "fairlog"}]),
     )
-    page.write_text(PAGE.replace(": one", ": tables/one"))
+    page.write_text(PAGE.replace(": one", ": tables/one").replace(": two", ": one"))
     outputs = replace(places([]), outputs_dir=str(page.parent), preset="full")
     for _ in range(2):  # the second time over what is there
-        publish("report", "Title", {"": [table]}, outputs, into=[page], known=lambda: ["two"])
-        block = dict(BLOCK.findall(page.read_text()))["tables/one"]
-        assert block.startswith("[One\\_two](tables/one.csv). *Made ")
-        assert OF.findall(block) == [("report", fingerprint("report"))]
+        publish("report", "Title", {"": [table]}, outputs, into=[page])
+        linked, shown = dict(BLOCK.findall(page.read_text())).values()
+        assert re.match(
+            r"\[One\\_two\]\(tables/one.csv\)\. \*Made 20.*; Python .*; fairall .*\.\*$", linked, re.M
+        )
+        assert OF.findall(linked) == OF.findall(shown) == [("report", fingerprint("report"))]
+        assert "| COMPAS | FairLog | **1.0 (0.2)** F+ *1.1, −0.5 sd* | a, b |" in shown
         assert (page.parent / "tables" / "one.csv").read_text().splitlines() == [
             "group,name,measure,shown",
             'COMPAS,FairLog,mean ↑,"1.0 (0.2)* F+ (1.1, −0.5 sd)"',
@@ -143,49 +135,20 @@ def test_files_of_the_documentation_are_as_a_command_writes_them() -> None:
 
 @pytest.mark.whole
 def test_blocks_of_the_documentation_can_be_made() -> None:
-    of_page = {
-        name: [key.removeprefix(BESIDE) for key in BEGIN.findall((DOCS / f"{name}.md").read_text())]
-        for name in ("results", "leaderboard", "leaderboard_tables")
-    }
-    assert set(of_page["results"]) - {"setting"} <= {
-        item.key for item in contents([], ["model=fairall_I_II"]).items
-    }
-    datasets = {f"leaderboard_{one.dataset}" for one in plan(LEADERBOARD, ["model=greedy"])}
-    assert set(of_page["leaderboard"]) == {
-        "leaderboard_short",
-        "leaderboard_alike",
-        "leaderboard_fairall_I_II_adopt",
-        "setting",
-    }
-    further = {"leaderboard", "leaderboard_care", "leaderboard_by_seed"}
-    assert set(of_page["leaderboard_tables"]) == datasets | further
-    of_methods = [key for path in DOCS.glob("methods/*.md") for key in BEGIN.findall(path.read_text())]
-    assert sorted(of_methods) == sorted({f"method_{one.model}" for one in plan(LEADERBOARD, [])})
-    assert set(BEGIN.findall((DOCS / "reproduction.md").read_text())) == {
-        *(
-            f"{key}_{policy}"
-            for key in (*CLAIMS, "tables/temporal_splits")
-            for policy in ("harsh", "lenient")
-        ),
-        "tables/report_by_seed",
-    }
-    assert set(BEGIN.findall((DOCS / "worlds_results.md").read_text())) == {
-        "setting",
-        "tables/worlds_by_seed",
-        *WORLDS,
-    }
-    of_ablation = {f"ablation_{one.dataset}" for one in plan(ABLATION, ["model=ensemble"])}
-    assert set(BEGIN.findall((DOCS / "ablation.md").read_text())) == of_ablation | {
-        "setting",
-        "ablation",
-        "ablation_worlds",
-        "ablation_worlds_effects",
-        "ablation_bias",
-        "ablation_bias_effects",
-        "tables/ablation_by_seed",
-    }
-    assert set(BEGIN.findall((DOCS / "rivals.md").read_text())) == {"setting", *studies()}
-    assert BEGIN.findall((DOCS / "logs.md").read_text()) == ["setting", "logs"]
+    sweeps = [grid(sweep) for sweep in LEADERBOARD]
+    models, names = ({one for of in sweeps for one in of[axis].split(",")} for axis in ("model", "dataset"))
+    made = {item.key for item in contents([], ["model=fairall_I_II"]).items} | {*WORLDS, *studies()}
+    made |= {f"{key}_{policy}" for key in (*CLAIMS, "temporal_splits") for policy in ("harsh", "lenient")}
+    made |= {f"leaderboard_{name}" for name in names} | {f"method_{model}" for model in models}
+    made |= {f"{study}_by_seed" for study in ("report", "leaderboard", "ablation", "worlds")}
+    made |= {f"ablation_{name}" for name in grid(ABLATION[0]).dataset.split(",")}
+    further = "setting leaderboard leaderboard_short leaderboard_alike leaderboard_fairall_I_II_adopt logs "
+    further += "leaderboard_care ablation ablation_bias ablation_bias_effects ablation_worlds"
+    written = "results leaderboard leaderboard_tables reproduction worlds_results ablation rivals logs"
+    pages = [*(DOCS / f"{name}.md" for name in written.split()), *DOCS.glob("methods/*.md")]
+    keys = {key.removeprefix(BESIDE) for page in pages for key in BEGIN.findall(page.read_text())}
+    assert keys <= made | {*further.split(), "ablation_worlds_effects"}
+    assert {one for one in made if one.startswith(("method_", "leaderboard_", "ablation_"))} <= keys
 
 
 def test_a_block_names_the_configuration_that_it_is_of() -> None:
@@ -267,40 +230,35 @@ def test_a_table_of_results_is_filled_by_a_command_or_has_a_date() -> None:
 
 
 def test_what_the_page_of_the_frontier_says_of_the_leaderboard() -> None:
+    names = ("credit", "compas", "meps", "synthetic", "adult", "law", "fico")
+
+    def of(method: str, heading: str) -> pd.Series:
+        found = {name: numbers(MEAN, f"leaderboard_{name}", heading)[0] for name in names}
+        return pd.Series({name: values[GROUP, method] for name, values in found.items()})
+
     ours, oracle, fairall = "Parity stacked", "knows every label, with parity", "FairAll (I+II)"
-    utility, test_utility, test_dpu = "effective utility ↑", "test utility ↑", "test DPU ↓"
-    shares, test_shares, gains = {}, {}, {}
-    fronts, fairer = list[str](), list[str]()
-    gaps: dict[str, dict[str, float]] = {ours: {}, oracle: {}}
-    for name in ("credit", "compas", "meps", "synthetic", "adult", "law", "fico"):
-        of = read_table(f"leaderboard_{name}").droplevel("group").T.to_dict()
-
-        def value(method: str, column: str, of: dict[str, dict[str, str]] = of) -> float:
-            return float(of[method][column].split(" ")[0].replace("−", "-"))
-
-        fronts += [name] * (of[ours]["on the front"] == "yes")
-        assert value(ours, utility) > value(fairall, utility)
-        fairer += [name] * (value(ours, "DPU ↓") < value(fairall, "DPU ↓"))
-        gains[name] = round(value(ours, utility) - value(fairall, utility), 1)
-        shares[name], test_shares[name] = (
-            round(100 * value(ours, column) / value(oracle, column)) for column in (utility, test_utility)
-        )
-        for method, own in gaps.items():
-            own[name] = value(method, test_dpu)
+    utility, test = (
+        (100 * of(ours, key) / of(oracle, key)).round().astype(int)
+        for key in ("effective utility ↑", "test utility ↑")
+    )
+    fairer = of(ours, "DPU ↓") < of(fairall, "DPU ↓")
+    gains = (of(ours, "effective utility ↑") - of(fairall, "effective utility ↑")).round(1)
+    gap, best_gap = (of(one, "test DPU ↓") for one in (ours, oracle))
+    credit, best_credit = gap.pop("credit"), best_gap.pop("credit")
+    fronts = [cell(f"leaderboard_{name}", GROUP, ours, "on the front") for name in names]
+    assert (gains > 0).all()
+    assert (gains.idxmin(), gains.idxmax()) == ("meps", "credit")
     page = " ".join((DOCS / "frontier.md").read_text().split())
-    most = max(shares["law"], shares["fico"], shares["synthetic"])
-    credit = [own.pop("credit") for own in gaps.values()]
-    (low, high), of_oracle = [(min(own.values()), max(own.values())) for own in gaps.values()]
-    assert min(gains, key=gains.__getitem__) == "meps"
     for said in (
-        f"with less DPU on {len(fairer)}.",
-        f"On the front on {len(fronts)} of 7",
-        f"{shares['adult']} % on Adult, {shares['meps']} % on COMPAS and MEPS, 99 to {most} %",
-        f"{shares['credit']} % on German Credit",
-        f"utility is {min(test_shares.values())} to {max(test_shares.values())} % of that oracle's",
-        f"by {low} to {high} points and on German Credit, with 150 test people, by {credit[0]}",
-        f"differ by {of_oracle[0]} to {of_oracle[1]}, and by {credit[1]}",
-        f"is {gains['meps']}, on MEPS",
-        f"{max(gains.values())}, on German Credit",
+        f"with less DPU on {fairer.sum()}.",
+        f"On the front on {fronts.count('yes')} of 7",
+        f"{utility['adult']} % on Adult, {utility['meps']} % on COMPAS and MEPS, "
+        f"99 to {utility[['law', 'fico', 'synthetic']].max()} %",
+        f"{utility['credit']} % on German Credit",
+        f"utility is {test.min()} to {test.max()} % of that oracle's",
+        f"by {gap.min()} to {gap.max()} points and on German Credit, with 150 test people, by {credit}",
+        f"differ by {best_gap.min()} to {best_gap.max()}, and by {best_credit}",
+        f"is {gains.min()}, on MEPS",
+        f"{gains.max()}, on German Credit",
     ):
         assert said in page
