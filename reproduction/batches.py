@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 def computed(
     function: Callable[..., str], batches: Sequence[tuple[Any, ...]], jobs: int = 1, hours: float = np.inf
 ) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """Each batch with its result, in the order in which they end.
+    """Each batch with its result, in their order.
 
     Args:
         function: of a module, called with the items of a batch.
@@ -30,9 +30,9 @@ def computed(
     pool = ThreadPoolExecutor(1) if jobs == 1 else ProcessPoolExecutor(jobs, *limited)
     try:
         running = {pool.submit(_until, end, function, batch): batch for batch in batches}
-        for future in tqdm(as_completed(running), total=len(running), disable=None):
+        for future, batch in tqdm(running.items(), disable=None):
             if (result := future.result()) is not None:
-                yield running[future], result
+                yield batch, result
     finally:
         pool.shutdown(cancel_futures=True)
 
