@@ -9,14 +9,13 @@ import torch
 from benchmarks import probe
 from benchmarks.probe import COMPILED, Stopwatch, count_products, parts, reached_rate
 from fairall.data.features import Schema
-from fairall.data.people import Decided
 from fairall.models.phase1 import Phase1Epochs
 from fairall.models.vae import ConditionalVAE
 from fairall.nn import native
 from fairall.nn.stacked import StackedMLP
 from fairall.runtime.randomness import SeedStreams
 from tests.conftest import PHASE1, MakePeople
-from tests.models.conftest import built, swayed
+from tests.models.conftest import built, decided_on
 
 pytestmark = pytest.mark.whole
 
@@ -109,16 +108,12 @@ def test_compiled_products_count_as_those_of_torch(
 @pytest.mark.parametrize("policy", ["z_dec", "z_label", "dec"])
 @pytest.mark.parametrize("model", ["fairall_II", "fairlab_I_II"])
 def test_compiled_products_of_phase_2_count_as_those_of_torch(
-    model: str, policy: str, counted: list[int], monkeypatch: pytest.MonkeyPatch
+    model: str, policy: str, counted: list[int], people: MakePeople, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decided = Decided(
-        *(of[:1] for of in vars(swayed(37, 0)).values())
-    )  # torch pads the rows of several replicates to equal numbers
-
     def all_products() -> int:
         counted.clear()
-        own = built(model, [0], f"model.policy={policy}", "schedule.batches_per_epoch=1")
-        own.update(decided)
+        own = built(model, [0], f"model.policy={policy}", features="abcde")
+        own.update(decided_on(people(37)))  # torch pads rows of several replicates to equal numbers
         return sum(counted)
 
     compiled = all_products()
