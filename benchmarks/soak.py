@@ -130,9 +130,9 @@ def _table(chance: random.Random, policy: Path, cwd: Path) -> Ended:
     if chance.random() < 0.5:
         return typed(*LOANS, cwd=cwd)
     ended = typed("data", "describe", "people.csv", *LOANS[2:], cwd=cwd)
-    *_, last = ended.stdout.splitlines() or [""]
-    if ended.returncode and not ended.stderr and last.startswith("To fix: "):
-        ended.stderr = f"{last}\n"  # its finding is its output
+    found = [line for line in ended.stdout.splitlines() if line.startswith("To fix: ")]
+    if ended.returncode and not ended.stderr:
+        ended.stderr = "".join(f"{line}\n" for line in found[:1])  # its findings are its output
     return ended
 
 
