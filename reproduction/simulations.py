@@ -134,9 +134,7 @@ def make(name: str, file: Path, jobs: int, hours: float = np.inf) -> None:
 def found(file: Path) -> pd.DataFrame:
     """What happened in the replicates of a study, with `COLUMNS`."""
     rows = pd.read_csv(file, names=COLUMNS) if file.exists() else pd.DataFrame(columns=COLUMNS)
-    return rows.sort_values(
-        ["case", "replicate"], kind="stable", ignore_index=True
-    )  # batches end in any order
+    return rows.sort_values(["case", "replicate"], kind="stable", ignore_index=True)  # of several runs
 
 
 def batch(name: str, numbered: Sequence[tuple[float, int, int]]) -> str:

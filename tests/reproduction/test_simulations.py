@@ -29,9 +29,9 @@ def test_claims_hold_in_the_committed_tables(name: str) -> None:
     assert {case: {event: claim for event, claim in of.items() if claim} for case, of in claimed.items()} == {
         case: dict(of.claims) for case, of in own.items()
     }
-    first = next(cases(name))
+    *_, last = cases(name)
     if SIMULATED[name]["module"] != "simulated_ledgers":  # which take seconds
-        assert {*first.replicate(np.random.default_rng(0))} <= {*claimed[first.name]}
+        assert {*last.replicate(np.random.default_rng(0))} <= {*claimed[last.name]}
 
 
 @pytest.fixture
