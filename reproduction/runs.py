@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import IO, Any, cast
@@ -30,6 +30,7 @@ from fairall import FairAllError, is_finished
 from reproduction.plan import Planned, added
 
 GRACE = 20.0  # seconds for an interrupted run to save its state or log its result
+LOOK_EVERY = 1.0  # seconds
 COLUMNS = ["words", "overrides", "model", "dataset", "seeds", "wall_seconds", "cpu_seconds"]
 REFERENCE_SEEDS = 10  # of run_seconds.yaml
 
@@ -114,15 +115,17 @@ class Making:
             self._idle = [*workers]
             pending = {pool.submit(self._make, one): one for one in to_do}
             try:
-                for future in as_completed([*pending]):
-                    one = pending.pop(future)
-                    if error := future.exception():
-                        failures.append((one, str(error)))
-                    outcome = f"FAILED: {error}" if error else future.result()
-                    left = in_words(self.seconds_left([*pending.values()]))
-                    done = f"{total - len(pending)} of {total}: {' '.join(one.words)}: {outcome}"
-                    bar.write(f"{done}; about {left} left" if pending else done, sys.stderr)
-                    bar.update()
+                while pending:
+                    # A signal that reaches another thread is handled when this one wakes.
+                    for future in wait(pending, LOOK_EVERY, FIRST_COMPLETED).done:
+                        one = pending.pop(future)
+                        if error := future.exception():
+                            failures.append((one, str(error)))
+                        outcome = f"FAILED: {error}" if error else future.result()
+                        left = in_words(self.seconds_left([*pending.values()]))
+                        done = f"{total - len(pending)} of {total}: {' '.join(one.words)}: {outcome}"
+                        bar.write(f"{done}; about {left} left" if pending else done, sys.stderr)
+                        bar.update()
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
                 for worker in workers if pending else ():
