@@ -122,8 +122,8 @@ def raised(budget: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
         part = {
             name: sum(numbers[name].values()) for name in ("fairall", "tests", "others", "lines", "counts")
         }
-        # Simulations of coverage move from tests to reproduction, where a study proves what a test had asserted;
-        # its words move to YAML, a line of which counts as much as a line of code.
+        # Simulations of coverage move from tests to reproduction, where a study proves what a test asserted.
+        # Its words move to YAML, a line of which counts as much as a line of code.
         return {
             "fairall and reserve": part["fairall"] + numbers["reserve"],
             "tests, others and lines": part["tests"] + part["others"] + NODES_OF_A_LINE * part["lines"],
