@@ -37,7 +37,7 @@ def test_a_report_of_whole_broken_superseded_and_further_runs(tmp_path: Path) ->
     (report / "figures" / "of_an_earlier_report.png").touch()
     assert main(["report", *PICK, f"outputs_dir={outputs}", "--into", str(page)]) == 0
     names = {path.name for of in ("figures", "tables") for path in (report / of).iterdir()}
-    figures = ("credit_harsh", "credit_lenient", "plane_harsh", "acceptance_harsh")
+    figures = ("credit_harsh", "credit_lenient", "plane_harsh")
     tables = ("counts", "effective_harsh_corrected", "effective_lenient_corrected")
     assert {f"{stem}.{ending}" for stem in figures for ending in ("png", "pdf")} < names
     assert {f"{stem}.{ending}" for stem in tables for ending in ("md", "csv", "tex")} < names
