@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -89,8 +89,8 @@ def interquartile_mean(scores: pd.Series) -> Spread:
     return Spread(value, None, (low, high))
 
 
-def differences(scores: pd.DataFrame) -> dict[Pair, pd.Series]:
-    """By how much the first of each pair of methods is better, for each row that both have.
+def differences(scores: pd.DataFrame) -> pd.DataFrame:
+    """By how much the first of each pair of methods is better, a column per pair; NaN where one has no value.
 
     Args:
         scores: a column per method; greater is better.
@@ -99,8 +99,8 @@ def differences(scores: pd.DataFrame) -> dict[Pair, pd.Series]:
         Pairs that share no row are left out.
     """
     pairs = itertools.combinations(scores, 2)
-    apart = {(one, other): (scores[one] - scores[other]).dropna() for one, other in pairs}
-    return {pair: own for pair, own in apart.items() if len(own)}
+    apart = {(one, other): scores[one] - scores[other] for one, other in pairs}
+    return pd.DataFrame(apart, scores.index).dropna(axis=1, how="all")
 
 
 def probability_of_improvement(apart: pd.Series) -> Spread:
@@ -126,41 +126,37 @@ def probability_of_improvement(apart: pd.Series) -> Spread:
     return Spread(value, None, (float(low), min(float(high), 1.0)))  # sums may round up
 
 
-def improvements(apart: Mapping[Pair, pd.Series]) -> dict[Pair, Spread]:
+def improvements(apart: pd.DataFrame) -> dict[Pair, Spread]:
     """`probability_of_improvement` of the first of each ordered pair of methods over the second.
 
     Args:
         apart: of `differences`, by data set and replicate.
     """
-    found = {pair: probability_of_improvement(own) for pair, own in apart.items()}
-    return found | {pair[::-1]: opposite(one) for pair, one in found.items()}
+    both = [(pair, own.dropna()) for pair, own in apart.items()]
+    every = [*both, *(((other, one), -own) for (one, other), own in both)]
+    return {pair: probability_of_improvement(own) for pair, own in every}
 
 
-def opposite(probability: Spread) -> Spread:
-    """One less a probability."""
-    low, high = probability.interval or (math.nan, math.nan)
-    return Spread(1.0 - probability.mean, None, (1.0 - high, 1.0 - low))
-
-
-def improved(apart: pd.Series) -> pd.Series:
-    """Probability of improvement of a pair by replicate, less ½; its mean is that over data sets.
+def improved(apart: pd.DataFrame) -> pd.DataFrame:
+    """Probability of improvement of each pair by replicate, less ½; its mean is that over data sets.
 
     Args:
-        apart: as for `probability_of_improvement`; data sets are fixed.
+        apart: as for `improvements`; data sets are fixed.
     """
-    return pd.concat([(own - 0.5) / len(own) for own in _won(apart)], axis=1).sum(axis=1)
+    won = np.sign(apart) / 2
+    return (won / won.groupby(level="dataset").transform("count")).groupby(level="seed", sort=False).sum()
 
 
-def surely_better(apart: Mapping[Pair, pd.Series]) -> set[Pair]:
+def surely_better(apart: pd.DataFrame) -> set[Pair]:
     """Pairs of methods that differ beyond the chance of replicates, by `simultaneous_p` over all pairs.
 
     Args:
-        apart: by how much the first of a pair is better, by replicate.
+        apart: by how much the first of a pair is better, a row per replicate.
     """
-    if not apart:
+    if apart.empty:
         return set()
-    table = pd.concat([*apart.values()], axis=1).fillna(0.0).to_numpy()
-    totals = zip(apart, table.sum(0), simultaneous_p(table), strict=True)
+    table = apart.fillna(0.0)
+    totals = zip(table, table.sum(), simultaneous_p(table.to_numpy()), strict=True)
     return {pair if total > 0 else pair[::-1] for pair, total, p in totals if p < LEVEL}
 
 

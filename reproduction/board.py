@@ -143,16 +143,19 @@ class Board:
 
     Attributes:
         tasks: by data set, in the order of the sweeps.
-        methods: in the order of the sweeps.
     """
 
     tasks: Mapping[str, Task]
-    methods: Sequence[str]
 
     @property
     def planned(self) -> list[Planned]:
         """All runs."""
         return [one for task in self.tasks.values() for one in task.planned.values()]
+
+    @property
+    def methods(self) -> list[str]:
+        """In the order of the sweeps."""
+        return list(dict.fromkeys(one.row for one in self.planned))
 
     def table(self, measure: str) -> pd.DataFrame:
         """Values: a column per method that has any, a row per data set and seed."""
@@ -161,7 +164,7 @@ class Board:
         return found[[name for name in self.methods if name in found]]
 
     @cached_property
-    def apart(self) -> dict[str, dict[Pair, pd.Series]]:
+    def apart(self) -> dict[str, pd.DataFrame]:
         """`differences` by name of the measure: of earning more, and of being fairer."""
         return {one.name: differences(_sign(one) * self.table(one.name)) for one in RANKED}
 
@@ -173,10 +176,7 @@ class Board:
     @cached_property
     def surely(self) -> dict[str, set[Pair]]:
         """Pairs by name of the measure that differ for other replicates on these tasks."""
-        return {
-            name: surely_better({pair: improved(own) for pair, own in of.items()})
-            for name, of in self.apart.items()
-        }
+        return {name: surely_better(improved(pairs)) for name, pairs in self.apart.items()}
 
     @cached_property
     def standings(self) -> dict[str, dict[str, Any]]:
@@ -235,8 +235,7 @@ def board(
         cpu: of `cpu_seconds`.
     """
     own = by_dataset(planned).items()
-    tasks = {dataset: Task({one.row: one for one in of}, failures, cpu) for dataset, of in own}
-    return Board(tasks, list(dict.fromkeys(one.row for one in planned)))
+    return Board({dataset: Task({one.row: one for one in of}, failures, cpu) for dataset, of in own})
 
 
 def cpu_seconds(path: Path) -> dict[frozenset[str], float]:

@@ -206,11 +206,9 @@ def _compared(run: Result, measure: Quantity, gone: pd.Series, statistic: str) -
 
 def _statistic(series: pd.DataFrame, statistic: str) -> float:
     """Mean or standard deviation of series, a row per seed; NaN of too few values."""
-    some = series.to_numpy()
+    values = series.stack()
     # One value per seed has a standard deviation from two seeds on.
-    if some.size <= (statistic == "std"):
-        return math.nan
-    return float(some.mean() if statistic == "mean" else some.std(ddof=some.shape[1] == 1))
+    return float(values.mean() if statistic == "mean" else values.std(ddof=int(series.shape[1] == 1)))
 
 
 def is_inside(printed: float, low: float, high: float) -> bool:
