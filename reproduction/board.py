@@ -23,6 +23,7 @@ from reproduction.aggregates import (
     improvements,
     interquartile_mean,
     middle,
+    probability_of_improvement,
     ranks,
     surely_better,
 )
@@ -131,10 +132,8 @@ class Task:
     @cached_property
     def front(self) -> set[str]:
         """Methods that no other beats in mean effective utility and in mean DPU; none if not `compared`."""
-        means = pd.concat([self.values[one.name].mean() for one in (DPU, UTILITY)], axis=1).dropna()
-        return {
-            *undominated({str(name): (x, y) for name, x, y in means.itertuples()} if self.compared else {})
-        }
+        dpu, utility = (self.values[one.name].mean() for one in (DPU, UTILITY))
+        return {*undominated({name: (dpu[name], utility[name]) for name in self.methods if self.compared})}
 
 
 @dataclass(frozen=True)
@@ -196,7 +195,9 @@ class Board:
                 "cpu_seconds": pd.Series([task.seconds(name) for task in own]).mean(),
             }
             found[name] |= {f"rank_{measure}": of.get(name) for measure, of in placed.items()}
-            found[name] |= {key: self.better[of].get((name, BASELINE)) for key, of in BETTER.items()}
+            for key, measure in BETTER.items():
+                ahead = self.apart[measure].get((BASELINE, name))  # it is the first of the sweeps
+                found[name][key] = None if ahead is None else probability_of_improvement(-ahead.dropna())
             for key, of in tables.items():
                 found[name][key] = interquartile_mean(of[name].dropna()) if name in of else None
 

@@ -112,19 +112,13 @@ def _against_cost(planned: Sequence[Planned], besides: Sequence[Planned]) -> Fig
     for axes, measure in zip(panels, EFFECTIVE, strict=True):
         for (dataset, own), color, line in zip(finished.items(), PALETTE, STYLES, strict=False):
             runs = {run.config.cost.value: run for run in runs_of(own)}
-            values = pd.DataFrame({cost: runs[cost].values(measure.name) for cost in sorted(runs)}).T
-            look: dict[str, Any] = {
-                "color": color,
-                "ls": line,
-                "marker": ".",
-                "label": dataset_label(dataset),
-            }
-            band(axes, values, bounds=(measure.bounds[0], math.inf), **look)
+            values = pd.DataFrame({cost: run.values(measure.name) for cost, run in runs.items()}).T
+            look: dict[str, Any] = {"color": color, "ls": line, "marker": "."}
+            band(axes, values, bounds=measure.bounds, label=dataset_label(dataset), **look)
             for policy in ORACLES:
-                spreads = [runs[cost].reference(policy, measure.name) for cost in values.index]
-                heights = [100 * spread.mean if spread else math.nan for spread in spreads]
-                look = {"color": color, "ls": LEVELS[policy], "lw": 0.6, "label": REFERENCES[policy]}
-                axes.plot(values.index, heights, **look)
+                of = {cost: run.reference(policy, measure.name) for cost, run in runs.items()}
+                heights = pd.Series({cost: 100 * spread.mean for cost, spread in of.items() if spread})
+                axes.plot(heights, color=color, ls=LEVELS[policy], lw=0.6, label=REFERENCES[policy])
         axes.set(title=measure.heading, xlabel="cost c", ylabel="×100")
     legend_below(figure, handles_of(panels[:1]), 3)
     return figure
@@ -163,8 +157,8 @@ def draw_planes(
             x, y = (first_reference(runs.values(), policy, one.name) for one in (dpu, utility))
             # One that loses would compress the axis of all others.
             if x and y and y.mean >= 0:
-                look: dict[str, Any] = {"color": GREY, "ms": 5, "label": REFERENCES[policy]}
-                interval(axes, x.mean, y.mean, clip_on=False, marker=mark, **look)
+                label = REFERENCES[policy]
+                interval(axes, x.mean, y.mean, clip_on=False, marker=mark, color=GREY, ms=5, label=label)
         front = sorted({*undominated(points).values()})
         axes.plot(*zip(*front, strict=True), color=GREY, ls="--", lw=0.8, zorder=0, label="Pareto front")
         axes.set_xlim(left=0)

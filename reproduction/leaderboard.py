@@ -45,27 +45,27 @@ def leaderboard(
     plain = [one for one in planned if one.sweep not in VARIANTS]
     every, own = (board(some, reasons, cpu) for some in (planned, plain))
     tables, standings = [*map(task_table, every.tasks.values())], standings_table(own)
-    of_comparisons: dict[str, list[Item]] = {
+    compared: dict[str, Sequence[Item]] = {
         "All tasks": [standings_table(own, "leaderboard_short"), standings, *board_figures(own)],
         "Rows that decide alike": [standings_table(every, "leaderboard_alike")],
         "FairAll and AdOpt": [versus_table(own, BASELINE, RIVAL)],
     }
-    further: dict[str, list[Item]] = {
-        "Data sets": [*tables],
+    quick = not interpretable(config.preset)
+    further: dict[str, Sequence[Item]] = {
+        "Data sets": tables,
         "Runs to read with care": [care_table(every)],
-        "Methods over time": [*curve_figures(plain, **WORDS["curve"])],
+        "Methods over time": curve_figures(plain, **WORDS["curve"]),
         "Methods": [method_table(own, name) for name in own.methods],
     }
     counts = {"methods": len(own.methods), "tasks": len(own.tasks), "runs": len(planned)}
     counts |= {"further": len(every.methods) - len(own.methods), "finished": len(runs_of(planned))}
-    compared = interpretable(config.preset)
-    for table in [standings] if compared else tables:
+    for table in tables if quick else [standings]:
         print_table(table)
     axes = grid(LEADERBOARD[0])
     publish(
         "leaderboard",
         WORDS["title"],
-        (of_comparisons if compared else {}) | further,
+        further if quick else compared | further,
         config,
         folder=folder,
         into=into,
@@ -76,7 +76,7 @@ def leaderboard(
         runs=planned,
         opening=[
             WORDS["opening"].format(**counts),
-            *([] if compared else [f"{UNTESTED} Standings and ranks are left out."]),
+            *[f"{UNTESTED} Standings and ranks are left out."] * quick,
         ],
     )
     return not failures

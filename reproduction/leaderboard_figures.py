@@ -57,13 +57,12 @@ def draw_aggregates(own: Board) -> Figure:
     }
     figure, panels = draw_rows(names, points, len(points))
     for axes, key in zip(panels.flat, titles, strict=True):
-        look: dict[str, Any] = {"color": GREY, "lw": 0.8, "zorder": 0}
         if key in BETTER:
-            axes.axvline(50, label="as good", **look)
+            axes.axvline(50, color=GREY, label="as good")
             continue
         for policy in ("accept_all", "oracle_fair"):
             level = 100 * own.references[policy][key]
-            axes.axvline(level, ls=LEVELS[policy], label=REFERENCES[policy], **look)
+            axes.axvline(level, color=GREY, ls=LEVELS[policy], label=REFERENCES[policy], zorder=0)
     legend_below(figure, handles_of(panels.flat), 3)
     return figure
 
@@ -78,8 +77,8 @@ def draw_pairs(own: Board) -> Figure:
         for pair, value in values.items():
             row, column = map(names.index, pair)
             weight = "bold" if {pair, pair[::-1]} & own.surely[measure] else "normal"
-            look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 4.5, "fontweight": weight}
-            axes.text(column, row, f"{100 * value:.0f}", **look)
+            text = f"{100 * value:.0f}"
+            axes.text(column, row, text, ha="center", va="center", fontsize=4.5, fontweight=weight)
         axes.imshow(values.unstack().loc[names, names], cmap=TINTS, vmin=0.0, vmax=1.0, aspect="auto")
         axes.set_xticks(range(len(names)), map(row_label, names), rotation=90)
         axes.set_title(title)

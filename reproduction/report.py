@@ -59,8 +59,8 @@ def report(
     items, planned = contents(found.results, overrides)
     of_paper = {one.key: one.run for one in planned if one.sweep not in (*PAPER["alignment"], *SPLITS)}
     here = sum(run is not None for run in of_paper.values())
-    opening = [WORDS["opening"].format(here=here, needed=len(of_paper))]
-    opening += [] if interpretable(config.preset) else [UNTESTED]
+    quick = not interpretable(config.preset)
+    opening = [WORDS["opening"].format(here=here, needed=len(of_paper)), *[UNTESTED] * quick]
     left_out = [f"{path}: {reason}" for path, reason in found.left_out]
     print("\n".join([*opening, *(f"Left out: {line}" for line in left_out)]))
     for item in items:
@@ -80,7 +80,6 @@ def report(
         runs=[one for one in planned if one.sweep in SPLITS],
         opening=opening,
         left_out=left_out,
-        # Made by other versions than the run that is shown.
         passed_over=passed_over,
         not_run=[item for item in items if not item.shown and item.lacking],
     )

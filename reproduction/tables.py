@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -143,18 +144,20 @@ def acceptance_table(planned: Sequence[Planned], **shown: Any) -> PageTable:
 
 def hyperparameter_table(planned: Sequence[Planned], **shown: Any) -> PageTable:
     """Hyperparameters of finished runs, beside the paper's selection in conf/hparams/."""
-    nodes = {(one.model, one.dataset): _flat(one.config.model) for one in planned if one.run is not None}
-    columns = [name for name in DATASETS if any(dataset == name for _, dataset in nodes)]
-    rows = []
+    runs = {(one.model, one.dataset): _flat(one.config.model) for one in planned if one.run is not None}
+    columns, rows = [name for name in DATASETS if name in {dataset for _, dataset in runs}], []
     for model in METHODS:
-        own = [name for name in columns if (model, name) in nodes]
-        papers = {name: _flat(hyperparameters(model, name).get("model", {})) for name in own}
-        for key in dict.fromkeys(key for values in papers.values() for key in values):
-            cells = dict.fromkeys(columns, Cell())
-            for name in own:
-                ours, paper = (_value(values.get(key)) for values in (nodes[model, name], papers[name]))
+        papers = {
+            name: _flat(hyperparameters(model, name).get("model", {}))
+            for name in columns
+            if (model, name) in runs
+        }
+        for key in dict.fromkeys(itertools.chain(*papers.values())):
+            cells = {}
+            for name, values in papers.items():
+                ours, paper = _value(runs[model, name].get(key)), _value(values.get(key))
                 cells[name] = Cell(ours, f"{paper}, differs" if paper and paper != ours else "")
-            rows.append(Row(method_label(model), key.rstrip("_"), [*cells.values()]))
+            rows.append(Row(method_label(model), key.rstrip("_"), [cells.get(name, "") for name in columns]))
     return shown_table([*map(dataset_label, columns)], rows, **shown)
 
 

@@ -60,8 +60,8 @@ def drawn(items: Iterable[Item]) -> str:
             lines.append(f"## {'; '.join(words)}: {', '.join(ticks)}")
             shapes = [line.get_xydata() for line in axes.lines]
             shapes += [path.vertices for of in axes.collections for path in of.get_paths()]
-            for points in (np.asarray(of, dtype=float) for of in shapes):
-                ends = [*points[0], *points[-1], *points.min(0), *points.max(0)] if len(points) else []
+            for points in map(np.asarray, filter(len, shapes)):
+                ends = (*points[0], *points[-1], *points.min(0), *points.max(0))
                 lines.append(f"{len(points)}: {' '.join(f'{end:.4g}' for end in ends)}")
             lines += [f"{t.get_text()} {t.get_fontweight()} {t.get_position()}" for t in axes.texts]
     return "\n".join(lines)

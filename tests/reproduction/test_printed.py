@@ -1,6 +1,5 @@
 """Printed values beside predictive intervals of ten seeds; the tables are in test_golden.py."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -70,24 +69,16 @@ def test_rounding_of_printed_values_is_allowed_for() -> None:
     assert [is_inside(one, 0.19, 0.21) for one in values] == [False, True, True, False]
 
 
-@pytest.mark.parametrize(
-    ("draw", "least"),
-    [
-        pytest.param(lambda rng, size: rng.normal(3.0, 2.0, size), (0.935, 0.92, 0.87), id="normal"),
-        pytest.param(lambda rng, size: rng.gamma(2.0, 1.0, size), (0.93, 0.89, 0.87), id="gamma"),
-    ],
-)
-def test_coverage_of_predictive_intervals(draw: Callable[..., np.ndarray], least: tuple[float, ...]) -> None:
+def test_coverage_of_predictive_intervals() -> None:
     """Shares of new samples of ten whose mean and standard deviation the intervals contain.
 
-    Without the uncertainty of the fifty values, means of a normal distribution would have 0.92. The third
-    share is of the deviation of pooled series, whose steps differ less than they do.
+    Without the uncertainty of the fifty values, means would have 0.92. The third share is of the deviation of
+    pooled series, whose steps differ less than they do.
     """
-    rng = np.random.default_rng(0)
-    covered = []
+    rng, covered = np.random.default_rng(0), []
     for _ in range(200):
-        found, new = predictive_intervals(draw(rng, 50), 10), draw(rng, (200, 10))
-        series = draw(rng, (80, 1)) + 0.7 * rng.normal(size=(80, 20))
+        found, new = predictive_intervals(rng.normal(3.0, 2.0, 50), 10), rng.normal(3.0, 2.0, (200, 10))
+        series = rng.normal(3.0, 2.0, (80, 1)) + 0.7 * rng.normal(size=(80, 20))
         pairs = (
             (found.mean, new.mean(1)),
             (found.std, new.std(1, ddof=1)),
@@ -95,12 +86,5 @@ def test_coverage_of_predictive_intervals(draw: Callable[..., np.ndarray], least
         )
         covered.append([np.mean((low <= of) & (of <= high)) for (low, high), of in pairs])
     shares = np.mean(covered, axis=0)
-    assert (shares > least).all()
+    assert (shares > (0.935, 0.92, 0.87)).all()
     assert (shares < 0.97).all()
-
-
-def test_predictive_intervals_follow_the_unit() -> None:
-    values = np.random.default_rng(1).normal(0.2, 0.01, 12)
-    once, hundredfold = (np.array(predictive_intervals(of, 10)) for of in (values, 100 * values + 1))
-    assert hundredfold == pytest.approx(100 * once + [[1.0], [0.0]])
-    assert predictive_intervals(np.full(10, 0.5), 10) == ((0.5, 0.5), (0.0, 0.0))
