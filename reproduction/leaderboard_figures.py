@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -24,27 +24,22 @@ TINTS = LinearSegmentedColormap.from_list("tints", ["#F0A860", "#FFFFFF", "#7DB4
 
 
 def board_figures(own: Board) -> list[PageFigure]:
-    """Figures of a board; those that need more than there is cannot be drawn."""
+    """Figures of a board, which can be drawn from two methods on."""
+    draws = {"aggregates": draw_aggregates, "plane": draw_plane, "pairs": draw_pairs}
+    shared: dict[str, Any] = {"planned": own.planned, "drawn": len(own.standings) > 1, "wide": True}
+    return [
+        figure_of(f"leaderboard_{key}", draw=partial(draw, own), **shared, **WORDS["figures"][key])
+        for key, draw in draws.items()
+    ]
+
+
+def draw_plane(own: Board) -> Figure:
+    """Draw utility against unfairness, a panel per task."""
     planes = {
         f"{dataset_label(dataset)}, {task.initial_policy} initial policy": task.runs
         for dataset, task in own.tasks.items()
     }
-    drawn: dict[str, tuple[Callable[[], Figure], Any]] = {
-        "aggregates": (lambda: draw_aggregates(own), any(of["share"] for of in own.standings.values())),
-        "plane": (lambda: draw_planes(planes, DPU, UTILITY), len(own.standings)),
-        "pairs": (lambda: draw_pairs(own), own.better[UTILITY.name]),
-    }
-    return [
-        figure_of(
-            f"leaderboard_{key}",
-            draw=draw,
-            planned=own.planned,
-            drawn=bool(enough),
-            wide=True,
-            **WORDS["figures"][key],
-        )
-        for key, (draw, enough) in drawn.items()
-    ]
+    return draw_planes(planes, DPU, UTILITY)
 
 
 def draw_aggregates(own: Board) -> Figure:
