@@ -196,9 +196,7 @@ def draw_rows(
 
 def mark_of(method: str) -> dict[str, Any]:
     """Look of a method's point."""
-    look = look_of(method)
-    # Marks with thin arms look smaller.
-    return {**look, "ms": 7.0 if look["marker"] in "*P" else 5.0, "mew": 0.3, "mec": "white"}
+    return {**look_of(method), "ms": 5.0, "mew": 0.3, "mec": "white"}
 
 
 def undominated(points: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
