@@ -1,7 +1,7 @@
 """Aggregates of scores over data sets with bootstrap intervals, and ranks with ties and confidence sets.
 
-A task is a data set with an initial policy. The tasks of one data set have the same people, so that data sets
-are what is drawn; replicates are drawn within. A replicate has the same seed and split with every method.
+Data sets are what is drawn; replicates are drawn within. A replicate has the same seed and split with every
+method.
 
 References:
     Agarwal, R., Schwarzer, M., Castro, P. S., Courville, A. and Bellemare, M. G. (2021). Deep reinforcement
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, stdtrit
 
+from fairall.metrics import Spread
 from fairall.report import LEVEL, simultaneous_p
 
 DRAWS = 4000  # of the bootstrap
@@ -39,18 +40,6 @@ Pair = tuple[str, str]
 """Two methods; of those that differ the better one first."""
 
 
-class Estimate(NamedTuple):
-    """An aggregate and the ends of its 95 % interval, which are NaN where all scores are equal."""
-
-    value: float
-    low: float
-    high: float
-
-    def reversed(self) -> Estimate:
-        """One less the aggregate: the probability of the opposite."""
-        return Estimate(1.0 - self.value, 1.0 - self.high, 1.0 - self.low)
-
-
 class Rank(NamedTuple):
     """The ends of the confidence set of a rank, of which `best` is the rank that is shown."""
 
@@ -58,57 +47,50 @@ class Rank(NamedTuple):
     worst: int
 
 
-def middle(scores: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+def middle(scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Interquartile mean: the mean of the middle half of some scores by weight.
 
     Args:
         scores: shape (n,).
-        weights: shape (..., n), not negative; None: 1 each.
+        weights: shape (..., n), not negative.
 
     Returns:
         Shape (...).
     """
     order = np.argsort(scores)
-    own = np.ones(len(scores)) if weights is None else weights[..., order]
-    below = np.cumsum(own, axis=-1)
+    below = np.cumsum(weights[..., order], axis=-1)
     total = below[..., -1:]
     inside = np.clip(below, TRIMMED * total, (1 - TRIMMED) * total)
     kept = np.diff(inside, axis=-1, prepend=TRIMMED * total)
     return (kept * scores[order]).sum(-1) / kept.sum(-1)
 
 
-def interquartile_mean(scores: pd.Series) -> Estimate:
-    """Mean of the middle half of all scores, and its percentile interval.
+def interquartile_mean(scores: pd.Series) -> Spread:
+    """Mean of the middle half of all scores, and its percentile interval; none where all scores are equal.
 
     A draw of the bootstrap takes as many data sets as there are, with replacement, and as many replicates of
-    each, the same ones for its initial policies. With few data sets such an interval is too narrow: its
-    percentiles are those at which an interval of a mean would have Student's width (Hesterberg 2015, section
-    5.3). Of a single data set the interval is about other replicates only. The same scores give the same
-    interval.
+    each. With few data sets such an interval is too narrow: its percentiles are those at which an interval of
+    a mean would have Student's width (Hesterberg 2015, section 5.3). Of a single data set the interval is
+    about other replicates only. The same scores give the same interval.
 
     Args:
-        scores: of a method by data set, initial policy and replicate; at least one, all finite.
+        scores: of a method by data set and replicate; at least one, all finite.
     """
-    rng = np.random.default_rng(0)
-    clusters = _clusters(scores)
-    drawn = _drawn(rng, np.ones(DRAWS, dtype=int), len(clusters))
-    weights, sizes = [], []
-    for times, own in zip(drawn.T, clusters, strict=True):
-        replicates, known = pd.factorize(own.index.get_level_values("seed"))
-        weights.append(_drawn(rng, times, len(known))[:, replicates])
-        sizes.append(len(known))
-    every = np.concatenate(clusters)
-    value = float(middle(every))
-    n = len(clusters) if len(clusters) > 1 else sizes[0]
+    rng, sizes = np.random.default_rng(0), [*scores.groupby(level="dataset", sort=False).size()]
+    times = _drawn(rng, np.ones(DRAWS, dtype=int), len(sizes)).T
+    weights = [_drawn(rng, of, size) for of, size in zip(times, sizes, strict=True)]
+    every = scores.to_numpy()
+    value = float(middle(every, np.ones(len(every))))
+    n = len(sizes) if len(sizes) > 1 else len(every)
     if n < 2 or np.ptp(every) == 0:
-        return Estimate(value, math.nan, math.nan)
+        return Spread(value, None, None)
     tail = float(ndtr(stdtrit(n - 1, TAIL) * math.sqrt(n / (n - 1))))
-    low, high = np.quantile(middle(every, np.concatenate(weights, axis=1)), (tail, 1 - tail))
-    return Estimate(value, float(low), float(high))
+    low, high = np.quantile(middle(every, np.concatenate(weights, axis=1)), (tail, 1 - tail)).tolist()
+    return Spread(value, None, (low, high))
 
 
-def differences(scores: pd.DataFrame) -> dict[Pair, pd.Series]:
-    """By how much the first of each pair of methods is better, for each row that both have.
+def differences(scores: pd.DataFrame) -> pd.DataFrame:
+    """By how much the first of each pair of methods is better, a column per pair; NaN where one has no value.
 
     Args:
         scores: a column per method; greater is better.
@@ -117,11 +99,11 @@ def differences(scores: pd.DataFrame) -> dict[Pair, pd.Series]:
         Pairs that share no row are left out.
     """
     pairs = itertools.combinations(scores, 2)
-    apart = {(one, other): (scores[one] - scores[other]).dropna() for one, other in pairs}
-    return {pair: own for pair, own in apart.items() if len(own)}
+    apart = {(one, other): scores[one] - scores[other] for one, other in pairs}
+    return pd.DataFrame(apart, scores.index).dropna(axis=1, how="all")
 
 
-def probability_of_improvement(apart: pd.Series) -> Estimate:
+def probability_of_improvement(apart: pd.Series) -> Spread:
     """P(X > Y) + ½ P(X = Y) of two methods for a random replicate, averaged over data sets.
 
     Unlike section 4.3 of Agarwal et al. (2021), X and Y are of the same replicate: the same split and
@@ -132,50 +114,49 @@ def probability_of_improvement(apart: pd.Series) -> Estimate:
     what is below 0.025^(1/n).
 
     Args:
-        apart: X − Y by data set, initial policy and replicate.
+        apart: X − Y by data set and replicate.
     """
-    rng = np.random.default_rng(0)
-    clusters = [own.to_numpy() for own in _won(apart)]
-    draws = np.empty((DRAWS, len(clusters) + 1))
-    for k, own in enumerate(clusters):
-        draws[:, k] = _drawn(rng, np.ones(DRAWS, dtype=int), len(own)) @ own / len(own)
-    weights = rng.dirichlet(np.ones(len(clusters) + 1), size=DRAWS)
-    ends = []
-    for extreme, tail in ((0.0, TAIL), (1.0, 1 - TAIL)):
-        draws[:, -1] = extreme
-        ends.append(min(float(np.quantile((weights * draws).sum(1), tail)), 1.0))  # sums may round up
-    return Estimate(float(np.mean([own.mean() for own in clusters])), *ends)
+    rng, won = np.random.default_rng(0), _won(apart)
+    n = len(won)
+    draws = [_drawn(rng, np.ones(DRAWS, dtype=int), len(own)) @ own / len(own) for own in won]
+    weights = rng.dirichlet(np.ones(n + 1), size=DRAWS)
+    known = (weights[:, :n].T * draws).sum(0)
+    low, high = np.quantile(known, TAIL), np.quantile(known + weights[:, n], 1 - TAIL)
+    value = float(np.mean([own.mean() for own in won]))
+    return Spread(value, None, (float(low), min(float(high), 1.0)))  # sums may round up
 
 
-def improvements(apart: Mapping[Pair, pd.Series]) -> dict[Pair, Estimate]:
+def improvements(apart: pd.DataFrame) -> dict[Pair, Spread]:
     """`probability_of_improvement` of the first of each ordered pair of methods over the second.
 
     Args:
-        apart: of `differences`, by data set, initial policy and replicate.
+        apart: of `differences`, by data set and replicate.
     """
-    found = {pair: probability_of_improvement(own) for pair, own in apart.items()}
-    return found | {pair[::-1]: one.reversed() for pair, one in found.items()}
+    both = [(pair, own.dropna()) for pair, own in apart.items()]
+    every = [*both, *(((other, one), -own) for (one, other), own in both)]
+    return {pair: probability_of_improvement(own) for pair, own in every}
 
 
-def improved(apart: pd.Series) -> pd.Series:
-    """Probability of improvement of a pair by replicate, less ½; its mean is that over data sets.
+def improved(apart: pd.DataFrame) -> pd.DataFrame:
+    """Probability of improvement of each pair by replicate, less ½; its mean is that over data sets.
 
     Args:
-        apart: as for `probability_of_improvement`; tasks are fixed.
+        apart: as for `improvements`; data sets are fixed.
     """
-    return pd.concat([(own - 0.5) / len(own) for own in _won(apart)], axis=1).sum(axis=1)
+    won = np.sign(apart) / 2
+    return (won / won.groupby(level="dataset").transform("count")).groupby(level="seed", sort=False).sum()
 
 
-def surely_better(apart: Mapping[Pair, pd.Series]) -> set[Pair]:
+def surely_better(apart: pd.DataFrame) -> set[Pair]:
     """Pairs of methods that differ beyond the chance of replicates, by `simultaneous_p` over all pairs.
 
     Args:
-        apart: by how much the first of a pair is better, by replicate.
+        apart: by how much the first of a pair is better, a row per replicate.
     """
-    if not apart:
+    if apart.empty:
         return set()
-    table = pd.concat([*apart.values()], axis=1).fillna(0.0).to_numpy()
-    totals = zip(apart, table.sum(0), simultaneous_p(table), strict=True)
+    table = apart.fillna(0.0)
+    totals = zip(table, table.sum(), simultaneous_p(table.to_numpy()), strict=True)
     return {pair if total > 0 else pair[::-1] for pair, total, p in totals if p < LEVEL}
 
 
@@ -198,14 +179,10 @@ def ranks(methods: Sequence[str], better: AbstractSet[Pair]) -> dict[str, Rank]:
     return {name: Rank(1 + losers.count(name), len(methods) - winners.count(name)) for name in methods}
 
 
-def _clusters(scores: pd.Series) -> list[pd.Series]:
-    """Scores of each data set."""
-    return [own for _, own in scores.groupby(level="dataset", sort=False)]
-
-
 def _won(apart: pd.Series) -> list[pd.Series]:
     """Of each data set, by replicate: 1 where the first of a pair is better, ½ where equal, else 0."""
-    return [own.groupby(level="seed", sort=False).mean() for own in _clusters((np.sign(apart) + 1) / 2)]
+    won = (np.sign(apart) + 1) / 2
+    return [own.droplevel("dataset") for _, own in won.groupby(level="dataset", sort=False)]
 
 
 def _drawn(rng: np.random.Generator, times: np.ndarray, n: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Runs of several methods on several tasks, and what follows from them over all tasks."""
+"""Runs of several methods on several data sets, and what follows from them over all data sets."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from fairall import Result
-from fairall.metrics import Quantity
+from fairall.metrics import Quantity, Spread
 from fairall.report import WITH_ROW, first_reference, measures
 from reproduction.aggregates import (
-    Estimate,
     Pair,
     Rank,
     differences,
@@ -23,12 +23,14 @@ from reproduction.aggregates import (
     improvements,
     interquartile_mean,
     middle,
+    probability_of_improvement,
     ranks,
     surely_better,
 )
-from reproduction.figures import pareto
+from reproduction.figures import undominated
 from reproduction.plan import PLACES, Planned, interpretable
 from reproduction.runs import read_durations
+from reproduction.tables import by_dataset
 
 BASELINE, RIVAL = "fairall_I_II", "adopt"
 MEASURES = measures(
@@ -40,7 +42,7 @@ RANKED = (UTILITY, DPU)
 SHARES = {"share": UTILITY.name, "test_share": TEST_UTILITY.name}  # of what the oracle has
 # What is estimated over tasks, by column of the standings: a measure, and of being better than the baseline.
 AGGREGATED = {key: key for key in SHARES} | {"dpu": DPU.name, "equal_opportunity": OPPORTUNITY.name}
-BETTER = {UTILITY.name: "probability_of_earning_more", DPU.name: "probability_of_being_fairer"}
+BETTER = {"probability_of_earning_more": UTILITY.name, "probability_of_being_fairer": DPU.name}
 DRAWN = ("consequential", "fair_reductions", "sellf_one_step")  # without a key for it
 WAYS = (
     "drawn with probability π",
@@ -53,23 +55,24 @@ NOT_MADE, NO_VALUE = "not made", "no seed has a value"
 
 @dataclass(frozen=True)
 class Task:
-    """A data set with an initial policy, and the runs of all methods there.
+    """A data set after an initial policy, and the runs of all methods there.
 
     A method with other words, as `fairlog cut`, counts as a method of its own (`Planned.row`).
 
     Attributes:
-        dataset: its name.
-        initial_policy: its name.
         planned: by method, finished or not.
         failures: by key of a run, why there is none.
         cpu: seconds by words of a run, of those that `python -m reproduction` measured.
     """
 
-    dataset: str
-    initial_policy: str
     planned: Mapping[str, Planned]
     failures: Mapping[str, str]
     cpu: Mapping[frozenset[str], float]
+
+    @property
+    def initial_policy(self) -> str:
+        """Name of the initial policy of all runs."""
+        return next(iter(self.planned.values())).name("initial_policy")
 
     @cached_property
     def runs(self) -> dict[str, Result]:
@@ -129,10 +132,8 @@ class Task:
     @cached_property
     def front(self) -> set[str]:
         """Methods that no other beats in mean effective utility and in mean DPU; none if not `compared`."""
-        means = pd.concat([self.values[one.name].mean() for one in (DPU, UTILITY)], axis=1).dropna()
-        points = dict(zip(means.index, means.itertuples(index=False, name=None), strict=True))
-        undominated = pareto([*points.values()]) if self.compared else []
-        return {name for name, point in points.items() if point in undominated}
+        dpu, utility = (self.values[one.name].mean() for one in (DPU, UTILITY))
+        return {*undominated({name: (dpu[name], utility[name]) for name in self.methods if self.compared})}
 
 
 @dataclass(frozen=True)
@@ -140,77 +141,80 @@ class Board:
     """All tasks, and what follows from them.
 
     Attributes:
-        tasks: in the order of the sweeps.
-        methods: in the order of the sweeps.
+        tasks: by data set, in the order of the sweeps.
     """
 
-    tasks: Sequence[Task]
-    methods: Sequence[str]
+    tasks: Mapping[str, Task]
 
     @property
     def planned(self) -> list[Planned]:
         """All runs."""
-        return [one for task in self.tasks for one in task.planned.values()]
+        return [one for task in self.tasks.values() for one in task.planned.values()]
+
+    @property
+    def methods(self) -> list[str]:
+        """In the order of the sweeps."""
+        return list(dict.fromkeys(one.row for one in self.planned))
 
     def table(self, measure: str) -> pd.DataFrame:
-        """Values: a column per method that has any, a row per data set, initial policy and seed."""
-        tasks = {(task.dataset, task.initial_policy): task.values[measure] for task in self.tasks}
-        found = pd.concat(tasks, names=["dataset", "initial_policy", "seed"])
+        """Values: a column per method that has any, a row per data set and seed."""
+        tasks = {dataset: task.values[measure] for dataset, task in self.tasks.items()}
+        found = pd.concat(tasks, names=["dataset", "seed"])
         return found[[name for name in self.methods if name in found]]
 
     @cached_property
-    def apart(self) -> dict[str, dict[Pair, pd.Series]]:
+    def apart(self) -> dict[str, pd.DataFrame]:
         """`differences` by name of the measure: of earning more, and of being fairer."""
         return {one.name: differences(_sign(one) * self.table(one.name)) for one in RANKED}
 
     @cached_property
-    def better(self) -> dict[str, dict[Pair, Estimate]]:
+    def better(self) -> dict[str, dict[Pair, Spread]]:
         """`improvements` by name of the measure."""
         return {name: improvements(pairs) for name, pairs in self.apart.items()}
 
     @cached_property
     def surely(self) -> dict[str, set[Pair]]:
         """Pairs by name of the measure that differ for other replicates on these tasks."""
-        return {
-            name: surely_better({pair: improved(own) for pair, own in of.items()})
-            for name, of in self.apart.items()
-        }
+        return {name: surely_better(improved(pairs)) for name, pairs in self.apart.items()}
 
     @cached_property
-    def standings(self) -> pd.DataFrame:
-        """A row per method with values, by rank, then by share of the oracle's utility.
+    def standings(self) -> dict[str, dict[str, Any]]:
+        """Of each method with values, by rank, then by share of the oracle's utility.
 
-        Columns are numbers of tasks with values and of tasks on whose front it is, ranks by measure and the
-        worst ones of their confidence sets, mean seconds of a run, and estimates by key of `AGGREGATED`, and
-        of `BETTER` than `BASELINE`, with the ends of their intervals.
+        Numbers of tasks with values and of tasks on whose front it is, ranks by measure, mean seconds of a
+        run, and estimates by key of `AGGREGATED`, and of `BETTER` than `BASELINE`, None without values.
         """
-        tasks = {
-            name: own for name in self.methods if (own := [of for of in self.tasks if name in of.methods])
-        }
-        counts = {name: (len(own), sum(name in of.front for of in own)) for name, own in tasks.items()}
-        parts: dict[tuple[str, ...], Mapping[str, Sequence[float]]] = {("tasks", "front"): counts}
-        for one in RANKED:
-            columns = f"rank_{one.name}", f"worst_rank_{one.name}"
-            parts[columns] = ranks([*self.table(one.name)], self.surely[one.name])
-        parts["cpu_seconds",] = {
-            name: [pd.Series([of.seconds(name) for of in own]).mean()] for name, own in tasks.items()
-        }
-        for key, measure in AGGREGATED.items():
-            scores = self.table(measure).items()
-            parts[_ends(key)] = {name: interquartile_mean(of.dropna()) for name, of in scores}
-        for measure, key in BETTER.items():
-            pairs = self.better[measure].items()
-            parts[_ends(key)] = {name: of for (name, other), of in pairs if other == BASELINE}
-        frames = [pd.DataFrame([*of.values()], [*of], [*names], object) for names, of in parts.items()]
-        order = [f"rank_{UTILITY.name}", "share"]
-        return pd.concat(frames, axis=1).sort_values(order, ascending=[True, False])
+        found: dict[str, dict[str, Any]] = {}
+        tables = {key: self.table(measure) for key, measure in AGGREGATED.items()}
+        placed = {one.name: ranks([*self.table(one.name)], self.surely[one.name]) for one in RANKED}
+        for name in self.table(UTILITY.name):
+            own = [task for task in self.tasks.values() if name in task.methods]
+            found[name] = {
+                "tasks": len(own),
+                "front": sum(name in task.front for task in own),
+                "cpu_seconds": pd.Series([task.seconds(name) for task in own]).mean(),
+            }
+            found[name] |= {f"rank_{measure}": of.get(name) for measure, of in placed.items()}
+            for key, measure in BETTER.items():
+                ahead = self.apart[measure].get((BASELINE, name))  # it is the first of the sweeps
+                found[name][key] = None if ahead is None else probability_of_improvement(-ahead.dropna())
+            for key, of in tables.items():
+                found[name][key] = interquartile_mean(of[name].dropna()) if name in of else None
+
+        def place(name: str) -> tuple[int, float]:
+            share = found[name]["share"]
+            return found[name][f"rank_{UTILITY.name}"].best, -share.mean if share else math.inf
+
+        return {name: found[name] for name in sorted(found, key=place)}
 
     @cached_property
-    def references(self) -> pd.DataFrame:
+    def references(self) -> dict[str, dict[str, float]]:
         """Interquartile means over tasks of the references by key of `AGGREGATED`; NaN for none."""
-        policies = pd.concat([task.levels for task in self.tasks]).groupby(level=0, sort=False)
-        found = {key: policies[measure].agg(_middle) for key, measure in AGGREGATED.items()}
-        return pd.DataFrame(found, dtype=object)
+        every = pd.concat([task.levels for task in self.tasks.values()])
+        return {
+            policy: {key: _middle(every.loc[[policy], of]) for key, of in AGGREGATED.items()}
+            for policy in WITH_ROW
+        }
 
 
 def way_of(planned: Planned) -> str:
@@ -231,11 +235,8 @@ def board(
         failures: by key of a run, why it failed.
         cpu: of `cpu_seconds`.
     """
-    tasks: dict[tuple[str, str], dict[str, Planned]] = {}
-    for one in planned:
-        tasks.setdefault((one.dataset, one.name("initial_policy")), {})[one.row] = one
-    found = [Task(*key, own, failures, cpu) for key, own in tasks.items()]
-    return Board(found, list(dict.fromkeys(one.row for one in planned)))
+    own = by_dataset(planned).items()
+    return Board({dataset: Task({one.row: one for one in of}, failures, cpu) for dataset, of in own})
 
 
 def cpu_seconds(path: Path) -> dict[frozenset[str], float]:
@@ -260,11 +261,6 @@ def _sign(measure: Quantity) -> int:
     return 1 if measure.higher_is_better else -1
 
 
-def _ends(key: str) -> tuple[str, str, str]:
-    """Columns of an estimate and its interval."""
-    return key, f"{key}_low", f"{key}_high"
-
-
 def _middle(levels: pd.Series) -> float:
     known = levels.dropna().to_numpy()
-    return float(middle(known)) if len(known) else math.nan
+    return float(middle(known, np.ones(len(known)))) if len(known) else math.nan

@@ -23,14 +23,14 @@ def by_seed_table(study: str, planned: Sequence[Planned]) -> PageTable:
         study: name of the command, with which the key of the table begins.
         planned: runs of the study. A row is named by the words of its command that not all of them have.
     """
-    runs = {one.key: (one, _values(one.run)) for one in planned if one.run is not None}
-    common = set.intersection(*(set(one.words) for one, _ in runs.values())) if runs else set()
-    seeds = sorted({seed for _, values in runs.values() for seed in values})
+    runs = {one.key: (one, _values(one.run)) for one in planned if one.run is not None}.values()
+    common = set.intersection(*(set(one.words) for one, _ in runs)) if runs else set()
+    seeds = sorted({seed for _, values in runs for seed in values})
     rows = []
-    for one, values in runs.values():
+    for one, values in runs:
         name = " ".join(word for word in one.words if word not in common and not word.startswith("dataset="))
         shown = values.reindex(columns=seeds).map("{:.4g}".format, na_action="ignore").fillna("")
-        rows += [Row(dataset_label(one.dataset), name, [*row]) for row in shown.itertuples()]
+        rows += [Row(dataset_label(one.dataset), name, row) for row in shown.itertuples()]
     columns = ["measure", *map(str, seeds)]
     return table_of(columns, rows, [], key=f"{study}_by_seed", title="Values by seed", note="")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from fairall import load_results
@@ -21,7 +20,7 @@ from reproduction.leaderboard_tables import (
     versus_table,
 )
 from reproduction.pages import publish, refuse
-from reproduction.plan import LEADERBOARD, VARIANTS, grid, interpretable, plan, runs_of
+from reproduction.plan import LEADERBOARD, VARIANTS, grid, interpretable, plan, runs_of, with_runs
 from reproduction.runs import make
 
 
@@ -41,46 +40,43 @@ def leaderboard(
     refuse(into, config)
     failures = make(planned, overrides, jobs=jobs)
     outputs = Path(config.outputs_dir)
-    finished = sorted(load_results(outputs / "runs").results, key=lambda run: run.finished)
-    by_key = {run.key: run for run in finished}
-    planned = [replace(one, run=by_key.get(one.key)) for one in planned]
+    planned = with_runs(planned, load_results(outputs / "runs").results)
     reasons, cpu = {one.key: reason for one, reason in failures}, cpu_seconds(outputs / "reproduction.csv")
     plain = [one for one in planned if one.sweep not in VARIANTS]
     every, own = (board(some, reasons, cpu) for some in (planned, plain))
-    tables = [task_table(every, name) for name in dict.fromkeys(task.dataset for task in every.tasks)]
-    standings = standings_table(own)
-    of_comparisons: dict[str, list[Item]] = {
+    tables, standings = [*map(task_table, every.tasks.values())], standings_table(own)
+    compared: dict[str, Sequence[Item]] = {
         "All tasks": [standings_table(own, "leaderboard_short"), standings, *board_figures(own)],
         "Rows that decide alike": [standings_table(every, "leaderboard_alike")],
         "FairAll and AdOpt": [versus_table(own, BASELINE, RIVAL)],
     }
-    further: dict[str, list[Item]] = {
-        "Data sets": [*tables],
+    quick = not interpretable(config.preset)
+    further: dict[str, Sequence[Item]] = {
+        "Data sets": tables,
         "Runs to read with care": [care_table(every)],
-        "Methods over time": [*curve_figures(plain, **WORDS["curve"])],
+        "Methods over time": curve_figures(plain, **WORDS["curve"]),
         "Methods": [method_table(own, name) for name in own.methods],
     }
     counts = {"methods": len(own.methods), "tasks": len(own.tasks), "runs": len(planned)}
     counts |= {"further": len(every.methods) - len(own.methods), "finished": len(runs_of(planned))}
-    compared = interpretable(config.preset)
-    for table in [standings] if compared else tables:
+    for table in tables if quick else [standings]:
         print_table(table)
-    axes = [*map(grid, LEADERBOARD)]
+    axes = grid(LEADERBOARD[0])
     publish(
         "leaderboard",
         WORDS["title"],
-        (of_comparisons if compared else {}) | further,
+        further if quick else compared | further,
         config,
         folder=folder,
         into=into,
         known=lambda: [
-            *(f"leaderboard_{name}" for one in axes for name in one.dataset.split(",")),
-            *(f"method_{name}" for one in axes for name in one.model.split(",")),
+            *(f"leaderboard_{name}" for name in axes.dataset.split(",")),
+            *(f"method_{name}" for name in axes.model.split(",")),
         ],
         runs=planned,
         opening=[
             WORDS["opening"].format(**counts),
-            *([] if compared else [f"{UNTESTED} Standings and ranks are left out."]),
+            *[f"{UNTESTED} Standings and ranks are left out."] * quick,
         ],
     )
     return not failures

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import shorten
 from typing import Any
-
-import pandas as pd
 
 from fairall.display import Cell, PageTable, Row, mean_interval, mean_std, number
 from fairall.metrics import Spread
@@ -21,13 +18,13 @@ from fairall.report import (
     paired_p,
 )
 from fairall.results import REFERENCES
-from reproduction.board import RANKED, SHARES, UTILITY, WAYS, Board, Task, way_of
-from reproduction.items import difference_of, table_of
+from reproduction.aggregates import Rank
+from reproduction.board import RANKED, UTILITY, WAYS, Board, Task, way_of
 from reproduction.plan import Planned, row_label
+from reproduction.tables import shown_table
 from reproduction.words import words_of
 
 WORDS = words_of("leaderboard")
-NONE = pd.Series(dtype=float)
 MISSING = "missing"
 SHORT = 50  # characters of a reason beside it
 FIRST = 10  # methods in the short table
@@ -46,64 +43,57 @@ def standings_table(own: Board, kind: str = "leaderboard") -> PageTable:
         kind: `leaderboard`; `leaderboard_short`: the first rows with few columns; `leaderboard_alike`:
             rows by how they decide.
     """
-    records, columns = own.standings, WORDS["standings"]
+    groups = [*WAYS, "", "references"]
+    standings, columns = own.standings, WORDS["standings"]
     ways = {one.row: way_of(one) if kind == "leaderboard_alike" else "" for one in own.planned}
-    named = {name: (way, row_label(name)) for name, way in ways.items()}
-    named |= {policy: ("references", REFERENCES[policy]) for policy in WITH_ROW}
-    kept = records = records.loc[sorted(records.index, key=lambda name: (*WAYS, "").index(ways[name]))]
     if kind == "leaderboard_short":
-        records, columns = records[:FIRST], {key: columns[key] for key in WORDS["short"]}
-        kept = records[[]]
-    elif len(records):
-        kept = records = pd.concat([records, own.references])
+        standings = dict([*standings.items()][:FIRST])
+        columns = {key: columns[key] for key in WORDS["short"]}
+    elif standings:
+        standings = standings | own.references
     rows = [
-        Row(*named[str(name)], [_standing(one, key, len(own.tasks)) for key in columns])
-        for name, one in records.iterrows()
+        Row(
+            ways.get(name, "references"), _name(name), [_standing(of, key, len(own.tasks)) for key in columns]
+        )
+        for name, of in standings.items()
     ]
-    of_methods = kept.reset_index(names="method").to_dict("records")
-    return _table(kind, columns.values(), rows, of_methods, own.planned)
+    rows.sort(key=lambda row: groups.index(row.group))
+    return _table(kind, columns.values(), rows, own.planned)
 
 
-def task_table(own: Board, dataset: str) -> PageTable:
-    """A row per initial policy and method of a data set, missing ones with the reason, and references."""
-    pairs = []
-    for task in (task for task in own.tasks if task.dataset == dataset):
-        ranks, means = task.ranks.get(UTILITY.name), task.values[UTILITY.name].mean()
-        names = sorted(task.methods, key=lambda name: (ranks[name].best, -means[name]) if ranks else 0)
-        names += [*task.reasons, *(WITH_ROW if task.runs else ())]
-        group = f"{task.initial_policy} initial policy"
-        pairs += [(task, name, group, REFERENCES.get(name) or row_label(name)) for name in names]
-    planned = [one for one in own.planned if one.dataset == dataset]
-    return _of_tasks("task", pairs, planned, key=f"leaderboard_{dataset}", title=dataset_label(dataset))
+def task_table(task: Task) -> PageTable:
+    """A row per method of a task, missing ones with the reason, and references."""
+    ranks, means = task.ranks.get(UTILITY.name), task.values[UTILITY.name].mean()
+    names = sorted(task.methods, key=lambda name: (ranks[name].best, -means[name]) if ranks else 0)
+    names += [*task.reasons, *(WITH_ROW if task.runs else ())]
+    planned, group = [*task.planned.values()], f"{task.initial_policy} initial policy"
+    dataset = planned[0].dataset
+    shown = {"key": f"leaderboard_{dataset}", "title": dataset_label(dataset)}
+    return _of_tasks("task", [(group, _name(name), task, name) for name in names], planned, **shown)
 
 
 def method_table(own: Board, method: str) -> PageTable:
-    """A row per data set and initial policy of a method, with the columns of `task_table`."""
-    tasks = [task for task in own.tasks if method in task.methods]
-    pairs = [(task, method, dataset_label(task.dataset), task.initial_policy) for task in tasks]
+    """A row per data set of a method, with the columns of `task_table`."""
+    rows = [
+        (dataset_label(dataset), task.initial_policy, task, method)
+        for dataset, task in own.tasks.items()
+        if method in task.methods
+    ]
     planned = [one for one in own.planned if one.row == method]
-    return _of_tasks("method", pairs, planned, key=f"method_{method}", title=row_label(method))
+    return _of_tasks("method", rows, planned, key=f"method_{method}", title=row_label(method))
 
 
 def _of_tasks(
-    kind: str, pairs: Iterable[tuple[Task, str, str, str]], planned: Sequence[Planned], **shown: str
+    kind: str, rows: Sequence[tuple[str, str, Task, str]], planned: Sequence[Planned], **shown: str
 ) -> PageTable:
-    """A row per task and method, with group and name, and a record per measure and seed."""
-    columns, rows, records = dict(WORDS["of_a_task"]), [], []
+    """A row per group, name, task and method."""
+    columns = dict(WORDS["of_a_task"])
     if kind == "task" and planned[0].dataset != "synthetic":
         del columns["effective_cfu"]  # of data whose counterfactuals are known
-    for task, name, group, label in pairs:
-        cells = _cells(task, name)
-        rows.append(Row(group, label, [cells.get(key, "") for key in columns]))
-        where = {"dataset": task.dataset, "initial_policy": task.initial_policy, "method": name}
-        records += [
-            where | {"measure": key, "seed": seed, "value": value}
-            for key, of in task.values.items()
-            if name in of and key not in SHARES
-            for seed, value in of[name].dropna().items()
-        ]
-    compared = all(task.compared for task, *_ in pairs)
-    return _table(kind if compared else "untested", columns.values(), rows, records, planned, **shown)
+    cells = [(group, label, _cells(task, method)) for group, label, task, method in rows]
+    made = [Row(group, label, [of.get(key, "") for key in columns]) for group, label, of in cells]
+    kind = kind if all(task.compared for _, _, task, _ in rows) else "untested"
+    return _table(kind, columns.values(), made, planned, **shown)
 
 
 def _cells(task: Task, name: str) -> dict[str, str | Cell]:
@@ -115,8 +105,8 @@ def _cells(task: Task, name: str) -> dict[str, str | Cell]:
     values = {key: of[name] for key, of in task.values.items() if name in of}
     return (
         {key: mean_std(own.mean(), own.std()) for key, own in values.items()}
-        | {f"rank_{key}": _rank(*of[name]) for key, of in task.ranks.items() if name in of}
-        | {"front": "yes" if name in task.front else "", "cpu_seconds": number(task.seconds(name), 1, 0)}
+        | {f"rank_{key}": _rank(of[name]) for key, of in task.ranks.items() if name in of}
+        | {"front": "yes" * (name in task.front), "cpu_seconds": number(task.seconds(name), 1, 0)}
         | {"tuned": TUNED.get(task.runs[name].config.hyperparameters, "a sweep")}
     )
 
@@ -127,36 +117,27 @@ def versus_table(own: Board, first: str, second: str) -> PageTable:
     The p-values are Holm-corrected over tasks, the intervals are of each difference alone.
     """
     methods, names = (first, second), [row_label(first), row_label(second)]
-    tasks = [task for task in own.tasks if {*methods} <= {*task.methods}]
-    pairs = {
-        one.name: [[task.values[one.name].get(name, NONE).dropna() for name in methods] for task in tasks]
-        for one in RANKED
-    }
-    p = {key: holm([paired_p(*pair) for pair in of]) for key, of in pairs.items()}
-    rows, records = [], []
-    for k, task in enumerate(tasks):
-        cells: list[Cell] = []
-        for one in RANKED:
-            pair, of_pair = pairs[one.name][k], p[one.name][k]
-            means, apart = [values.mean() for values in pair], paired_difference(*pair)
-            ahead = (means[0] > means[1]) == one.higher_is_better
-            winner = methods[not ahead] if of_pair is not None and of_pair < LEVEL else ""
-            shown = [mean_std(values.mean(), values.std()) for values in pair]
-            cells += [Cell(text, best=winner == name) for text, name in zip(shown, methods, strict=True)]
-            cells += [Cell(mean_interval(apart)), Cell("" if of_pair is None else f"{of_pair:.2g}")]
-            record = {"dataset": task.dataset, "initial_policy": task.initial_policy, "measure": one.name}
-            record |= dict(zip(methods, means, strict=True)) | difference_of(apart)
-            records.append(record | {"p": of_pair, "better": winner})
-        rows.append(Row(dataset_label(task.dataset), task.initial_policy, cells))
-    if tasks:
-        won = [(record["measure"], record["better"]) for record in records]
-        counts = [f"{won.count((one.name, name))} of {len(tasks)}" for one in RANKED for name in methods]
-        rows.append(Row("all tasks", "significantly better", [*counts[:2], "", "", *counts[2:], "", ""]))
+    tasks = {dataset: task for dataset, task in own.tasks.items() if {*methods} <= {*task.methods}}
+    cells: list[list[Cell | str]] = [[] for _ in tasks]
+    counts: list[str] = []
+    for one in RANKED:
+        pairs = [[task.values[one.name][name].dropna() for name in methods] for task in tasks.values()]
+        won = []
+        for row, pair, p in zip(cells, pairs, holm([paired_p(*pair) for pair in pairs]), strict=True):
+            better = int((pair[0].mean() > pair[1].mean()) != one.higher_is_better)
+            won.append(better if p is not None and p < LEVEL else None)
+            row += [Cell(mean_std(of.mean(), of.std()), best=won[-1] == k) for k, of in enumerate(pair)]
+            row += [mean_interval(paired_difference(*pair)), "" if p is None else f"{p:.2g}"]
+        counts += [*(f"{won.count(k)} of {len(tasks)}" for k in range(2)), "", ""]
+    rows = [
+        Row(dataset_label(dataset), task.initial_policy, row)
+        for (dataset, task), row in zip(tasks.items(), cells, strict=True)
+    ]
+    rows += [Row("all tasks", "significantly better", counts)] if tasks else []
     return _table(
         "versus",
         [heading.format(*names) for heading in WORDS["versus"]],
         rows,
-        records,
         [one for one in own.planned if one.row in methods],
         key=f"leaderboard_{first}_{second}",
         title=" and ".join(names),
@@ -165,46 +146,47 @@ def versus_table(own: Board, first: str, second: str) -> PageTable:
 
 def care_table(own: Board) -> PageTable:
     """A row per warning of the runs of a task, and per reason why runs are missing, with the methods."""
-    records = []
-    for task in own.tasks:
+    rows = []
+    for dataset, task in own.tasks.items():
         remarks: dict[str, list[str]] = {}
         for name, one in task.planned.items():
             missing = [f"{MISSING}: {task.reasons[name]}"] if name in task.reasons else []
             for remark in (*getattr(one.run, "warnings", ()), *missing):
                 remarks.setdefault(remark, []).append(row_label(name))
+        where = f"{dataset_label(dataset)}, {task.initial_policy}"
         for remark, names in remarks.items():
             methods = "every method" if 1 < len(names) == len(task.planned) else ", ".join(names)
-            where = f"{dataset_label(task.dataset)}, {task.initial_policy}"
-            records.append({"task": where, "methods": methods, "warning": remark})
-    rows = [Row(one["task"], one["methods"], [one["warning"]]) for one in records]
-    return _table("leaderboard_care", ["warning"], rows, records)
+            rows.append(Row(where, methods, [remark]))
+    return _table("leaderboard_care", ["warning"], rows)
 
 
 def _table(
-    kind: str,
-    columns: Iterable[str],
-    rows: Iterable[Row],
-    records: Iterable[Mapping[str, Any]],
-    planned: Sequence[Planned] = (),
-    **shown: str,
+    kind: str, columns: Iterable[str], rows: Iterable[Row], planned: Sequence[Planned] = (), **shown: str
 ) -> PageTable:
     """A table with the words of its kind."""
-    texts = {"key": kind} | WORDS["tables"][kind] | shown
-    texts["note"] = texts["note"].format(**WORDS["phrases"], untested=UNTESTED, level=LEVEL)
-    return table_of([*columns], rows, records, planned, **texts)
+    texts: Mapping[str, str] = {"key": kind} | WORDS["tables"][kind] | shown
+    note = texts["note"].format(**WORDS["phrases"], untested=UNTESTED, level=LEVEL)
+    return shown_table([*columns], rows, planned, **{**texts, "note": note})
 
 
-def _standing(record: Mapping[str, Any], key: str, tasks: int) -> str | Cell:
+def _name(name: str) -> str:
+    """Label of a method or reference."""
+    return REFERENCES.get(name) or row_label(name)
+
+
+def _standing(of: Mapping[str, Any], key: str, tasks: int) -> str | Cell:
     """A cell of the standings."""
-    value = record.get(key)
-    if value is None or value != value:
+    value = of.get(key)
+    if value is None:
         return ""
-    if key.startswith("rank_"):
-        return _rank(value, record[f"worst_{key}"])
+    if isinstance(value, Rank):
+        return _rank(value)
+    if isinstance(value, Spread):
+        return mean_interval(value)
     counts = {"front": str(value), "tasks": f"{value} of {tasks}", "cpu_seconds": number(value, 1, 0)}
-    ends = record.get(f"{key}_low", math.nan), record.get(f"{key}_high", math.nan)
-    return counts[key] if key in counts else mean_interval(Spread(value, None, ends))
+    return counts.get(key, number(value))
 
 
-def _rank(best: int, worst: int) -> Cell:
+def _rank(rank: Rank) -> Cell:
+    best, worst = rank
     return Cell(str(best) if best == worst else f"{best} to {worst}", best=best == 1)

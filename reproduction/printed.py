@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,17 +19,20 @@ from fairall.display import (
     Cell,
     Item,
     PageFigure,
+    PageTable,
     Row,
     handles_of,
     legend_below,
+    mean_interval,
     number,
 )
 from fairall.metrics import Quantity, Spread
-from fairall.report import dataset_label, measures, method_label
-from fairall.results import paper_metrics
-from reproduction.items import grid_of, table_of
+from fairall.report import dataset_label, method_label
+from reproduction.figures import Point, draw_rows
+from reproduction.items import difference_of, table_of
 from reproduction.paper import HALF_DIGIT, PAPER_SEEDS
-from reproduction.plan import EFFECTIVE, TEMPORAL, Planned, interpretable
+from reproduction.plan import EFFECTIVE, TEMPORAL, Planned
+from reproduction.tables import printed_values
 from reproduction.words import words_of
 
 # The printed temporal measures are of drawn decisions.
@@ -66,8 +70,7 @@ def predictive_intervals(values: np.ndarray, size: int) -> Predictive:
     n, centre = len(values), values.mean()
     scaled = centre + (values - centre) * n / (n - 1)
     samples = scaled[_resampled(n, size)]
-    low, high = np.quantile([samples.mean(1), samples.std(1, ddof=1)], QUANTILES, axis=1).tolist()
-    return Predictive((low[0], high[0]), (low[1], high[1]))
+    return Predictive(_ends(samples.mean(1)), _ends(samples.std(1, ddof=1)))
 
 
 def predictive_pooled_std(series: np.ndarray, size: int) -> tuple[float, float]:
@@ -83,7 +86,12 @@ def predictive_pooled_std(series: np.ndarray, size: int) -> tuple[float, float]:
     # About the overall mean, so that the difference of the moments is exact enough.
     centred = series - series.mean()
     first, second = centred.mean(1)[rows].mean(1), (centred**2).mean(1)[rows].mean(1)
-    low, high = np.quantile(np.sqrt(np.maximum(second - first**2, 0.0)), QUANTILES).tolist()
+    return _ends(np.sqrt(np.maximum(second - first**2, 0.0)))
+
+
+def _ends(samples: np.ndarray) -> tuple[float, float]:
+    """Ends of the middle 95 %."""
+    low, high = np.quantile(samples, QUANTILES).tolist()
     return low, high
 
 
@@ -99,55 +107,48 @@ def printed_items(planned: Sequence[Planned], key: str, **shown: str) -> list[It
     """A figure, a table of means and one of standard deviations, a row per run that has printed values.
 
     A printed value is inside or outside the 95 % predictive interval of as many seeds as it is of, drawn
-    from ours. Runs of fewer seeds are left out, and all whose numbers may not be interpreted.
+    from ours. Runs of fewer seeds are left out.
 
     Args:
         planned: runs, finished or missing, of one initial policy and protocol.
         key: what the keys begin with, initial policy and protocol.
         shown: setting and section.
     """
-    if not all(interpretable(one.config.preset) for one in planned):
-        return []
-    tables = []
-    enough = [(one, one.run) for one in planned if one.run and len(one.run.seeds) >= PAPER_SEEDS]
-    for statistic in ("mean", "std"):
-        rows, records = [], []
-        for one, run in enough:
-            gone = collapsed(run)
-            compared = [_compared(run, measure, gone, statistic) for measure in MEASURES]
-            if not any(compared):
-                continue
-            cells = [Cell() if value is None else _cell(value) for value in compared]
-            share = Cell("" if gone is None else f"{gone.sum()} of {len(gone)}")
-            rows.append(Row(dataset_label(one.dataset), method_label(one.model), [share, *cells]))
-            who = {"dataset": one.dataset, "model": one.model, "run": run.identity}
-            records += [who | value | {"command": one.command} for value in compared if value]
-        columns = ["collapsed", *(measure.heading for measure in MEASURES)]
-        words = {name: text.format(**shown) for name, text in WORDS[statistic].items()} | shown
-        words["key"] = key.replace("printed", f"printed_{statistic}")
-        tables.append(table_of(columns, rows, records, planned, **words))
-    means = tables[0].records
+    means, _ = tables = [_table(planned, key, statistic, **shown) for statistic in ("mean", "std")]
     figure = PageFigure(
         key=key,
         title=WORDS["figure"]["title"].format(**shown),
         note=WORDS["figure"]["note"],
         section=shown["section"],
         wide=True,
-        draw=(lambda: draw_printed(means)) if len(means) else None,
-        lacking=tables[0].lacking,
+        draw=(lambda: draw_printed(means.records)) if means.shown else None,
+        lacking=means.lacking,
     )
     return [figure, *tables]
 
 
-def collapsed(run: Result) -> pd.Series | None:
-    """Whether each seed accepted no applicant at any step in the last half of the time steps.
+def _table(planned: Sequence[Planned], key: str, statistic: str, **shown: str) -> PageTable:
+    """The table of a statistic, `mean` or `std`."""
+    rows, records = [], []
+    for one in planned:
+        run = one.run
+        if run is None or len(run.seeds) < PAPER_SEEDS:
+            continue
+        gone, row = collapsed(run), (dataset_label(one.dataset), method_label(one.model))
+        compared = [_compared(run, measure, gone, statistic) for measure in MEASURES]
+        if any(compared):
+            cells = [_cell(of) if of else "" for of in compared]
+            rows.append(Row(*row, [f"{gone.sum()} of {len(gone)}", *cells]))
+            records += [{"row": ", ".join(row)} | of for of in compared if of]
+    columns = ["collapsed", *(measure.heading for measure in MEASURES)]
+    words = {name: text.format(**WORDS, **shown) for name, text in WORDS[statistic].items()}
+    words["key"] = key.replace("printed", f"printed_{statistic}")
+    return table_of(columns, rows, records, planned, **words, **shown)
 
-    Returns:
-        Booleans by seed; None for runs of versions that did not record acceptance rates.
-    """
+
+def collapsed(run: Result) -> pd.Series:
+    """Whether each seed accepted no applicant at any step in the last half of the time steps."""
     rates = run.curve("acceptance_rate")
-    if rates.empty:
-        return None
     return rates[rates.index > run.config.schedule.time_steps / 2].eq(0.0).all()
 
 
@@ -165,10 +166,8 @@ def _by_step(run: Result, measure: Quantity) -> pd.DataFrame:
     return curve if kind == "mean" else curve.sub(curve.mean(axis=1), axis=0).abs()
 
 
-def _compared(
-    run: Result, measure: Quantity, gone: pd.Series | None, statistic: str
-) -> dict[str, Any] | None:
-    """The comparison of a measure of a run; None without a printed value, or one of ours.
+def _compared(run: Result, measure: Quantity, gone: pd.Series, statistic: str) -> dict[str, Any]:
+    """The comparison of a measure of a run; empty without a printed value, or one of ours.
 
     Args:
         run: with printed values or without.
@@ -176,50 +175,40 @@ def _compared(
         gone: of `collapsed`.
         statistic: `mean` or `std`.
     """
-    printed = paper_metrics(run.config).get(measure.name.removesuffix("_sampled"))
-    values = run.values(measure.name)
+    printed, values = printed_values(run, measure), run.values(measure.name)
     # Rows are seeds: of one value, or of one per time step, whose deviation is over both.
     series = values.to_frame() if statistic == "mean" else _by_step(run, measure).loc[values.index]
-    alive = values.index if gone is None else values.index[~gone[values.index]]
-    ours, of_survivors = _statistic(series, statistic), _statistic(series.loc[alive], statistic)
-    if printed is None or ours is None:
-        return None
-    share = None if gone is None else 1 - len(alive) / len(values)
-    on_survivors = share is not None and share > MANY
-    drawn_from = (series.loc[alive] if on_survivors else series).to_numpy()
-    low, high, inside = None, None, None
-    if len(drawn_from) >= PAPER_SEEDS:
+    alive = series[~gone[values.index]]
+    ours = _statistic(series, statistic)
+    if printed is None or math.isnan(ours):
+        return {}
+    on_survivors = 1 - len(alive) / len(series) > MANY
+    drawn_from = (alive if on_survivors else series).to_numpy()
+    print_of, (low, high) = printed[statistic == "std"], (math.nan, math.nan)
+    if known := len(drawn_from) >= PAPER_SEEDS:
         if drawn_from.shape[1] > 1:
             low, high = predictive_pooled_std(drawn_from, PAPER_SEEDS)
         else:
             low, high = getattr(predictive_intervals(drawn_from[:, 0], PAPER_SEEDS), statistic)
-        inside = is_inside(printed[statistic == "std"], low, high)
-    spread = Spread.over_seeds(values.to_numpy(), bounds=measure.bounds) if statistic == "mean" else None
-    ends = spread.interval if spread and spread.interval else (None, None)
+    spread = run.spread(measure.name) if statistic == "mean" else Spread(ours, None, None)
     return {
-        "measure": measure.name,
+        "measure": measure.heading,
         "statistic": statistic,
-        "seeds": len(values),
-        "collapsed": share,
-        "ours": ours,
-        "interval_low": ends[0],
-        "interval_high": ends[1],
-        "of_survivors": None if gone is None else of_survivors,
-        "printed": printed[statistic == "std"],
+        **difference_of(spread, "ours"),
+        "of_survivors": _statistic(alive, statistic),
         "on_survivors": on_survivors,
+        "printed": print_of,
         "predictive_low": low,
         "predictive_high": high,
-        "inside": inside,
+        "inside": is_inside(print_of, low, high) if known else None,
     }
 
 
-def _statistic(series: pd.DataFrame, statistic: str) -> float | None:
-    """Mean or standard deviation of series, a row per seed; None of too few values."""
-    some = series.to_numpy()
+def _statistic(series: pd.DataFrame, statistic: str) -> float:
+    """Mean or standard deviation of series, a row per seed; NaN of too few values."""
+    values = series.stack()
     # One value per seed has a standard deviation from two seeds on.
-    if some.size <= (statistic == "std"):
-        return None
-    return float(some.mean() if statistic == "mean" else some.std(ddof=some.shape[1] == 1))
+    return float(values.mean() if statistic == "mean" else values.std(ddof=int(series.shape[1] == 1)))
 
 
 def is_inside(printed: float, low: float, high: float) -> bool:
@@ -229,16 +218,13 @@ def is_inside(printed: float, low: float, high: float) -> bool:
 
 def _cell(of: dict[str, Any]) -> Cell:
     """A comparison as shown."""
-    ours, beside = number(of["ours"]), number(of["printed"])
-    if of["interval_low"] is not None:
-        ours += f" [{number(of['interval_low'])}, {number(of['interval_high'])}]"
-    if of["on_survivors"] and of["of_survivors"] is not None:
-        ours += f", {number(of['of_survivors'])}"
+    ours, beside = mean_interval(Spread(of["ours"], None, (of["low"], of["high"]))), number(of["printed"])
+    if of["on_survivors"]:
+        ours = ", ".join(filter(None, [ours, number(of["of_survivors"])]))
     if of["inside"] is not None:
         where = "inside" if of["inside"] else "outside"
         beside += f", {where} {number(of['predictive_low'])} to {number(of['predictive_high'])}"
-    marks = "†" if of["on_survivors"] else ""
-    return Cell(ours, beside, marks=marks)
+    return Cell(ours, beside, marks="†" * of["on_survivors"])
 
 
 def draw_printed(records: pd.DataFrame) -> Figure:
@@ -247,33 +233,16 @@ def draw_printed(records: pd.DataFrame) -> Figure:
     Args:
         records: of the table of means of `printed_items`.
     """
-    records = records.assign(row=[*zip(records["dataset"], records["model"], strict=True)])
-    rows, names = [*records["row"].unique()][::-1], records["measure"].unique()
-    columns = min(3, len(names))
-    lines = -(-len(names) // columns)
-    height = lines * (0.155 * len(rows) + 0.55)
-    figure, panels = grid_of(lines, columns, height, width=7.2, sharey=True)
-    words = {True: "inside", False: "outside", None: "without an interval"}
-    look: dict[str, Any] = {"color": GREY, "lw": 4, "alpha": 0.45, "solid_capstyle": "butt"}
-    for axes, name in zip(panels.flat, names, strict=False):
-        of = records[records["measure"] == name]
-        for row, printed, low, high, inside in zip(
-            *(of[key] for key in ("row", "printed", "predictive_low", "predictive_high", "inside")),
-            strict=True,
-        ):
-            place, word = rows.index(row), words[inside]
-            if inside is not None:
-                ends = [100 * low, 100 * high]
-                axes.plot(ends, [place] * 2, label="our 95 % predictive interval", **look)
-            label = f"printed mean, {word}"
-            axes.plot(100 * printed, place, "o", color=COLOURS[word], ms=4, label=label, zorder=3)
-        axes.tick_params(axis="y", length=0)
-        axes.grid(axis="x", lw=0.3, alpha=0.5)
-        axes.set_axisbelow(True)
-        (measure,) = measures(name.removesuffix("_sampled"))
-        axes.set_title(f"{measure.heading} (×100)")
-    for axes in panels[:, 0]:
-        axes.set_yticks(range(len(rows)), [f"{dataset_label(d)}, {method_label(m)}" for d, m in rows])
-        axes.set_ylim(-0.7, len(rows) - 0.3)
-    legend_below(figure, handles_of(panels.ravel()), 3)
+    names = [*records["row"].unique()]
+    panels: dict[str, list[Point]] = {}
+    for one in records.to_dict("records"):
+        row, ends = names.index(one["row"]), (one["predictive_low"], one["predictive_high"])
+        word = {True: "inside", False: "outside"}.get(one["inside"], "without an interval")
+        bar = {"color": GREY, "label": "our 95 % predictive interval"}
+        dot = {"color": COLOURS[word], "label": f"printed mean, {word}", "marker": "o", "ms": 4}
+        panels.setdefault(f"{one['measure']} (×100)", []).extend(
+            [(row, Spread(sum(ends) / 2, None, ends), bar), (row, one["printed"], dot)]
+        )
+    figure, grid = draw_rows(names, panels, min(3, len(panels)))
+    legend_below(figure, handles_of(grid.flat), 3)
     return figure

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 from fairall import Result, load_logged_results, load_results, places
 from fairall.display import Item, PageTable, print_table
-from fairall.report import UNTESTED, dataset_label
+from fairall.report import UNTESTED
 from reproduction.alignment import alignment_figure, alignment_table
 from reproduction.claims import REAL, SYNTHETIC, claims_table, counts_table, judge
-from reproduction.figures import figures, latent_figures
+from reproduction.figures import figure
 from reproduction.pages import publish, refuse
 from reproduction.plan import (
     DATASETS,
@@ -25,26 +24,19 @@ from reproduction.plan import (
     Planned,
     interpretable,
     plan,
+    runs_of,
     with_runs,
 )
 from reproduction.printed import printed_items
-from reproduction.tables import acceptance_table, by_dataset, hyperparameter_table, methods_table
+from reproduction.tables import acceptance_table, hyperparameter_table, methods_table
+from reproduction.values import Facts, by_words, chosen, facts_of, words
 from reproduction.words import words_of
 
 WORDS = words_of("report")
-INITIAL_POLICIES = ("harsh", "lenient")
+TEXTS = ("setting", "title", "note")  # of an item, with facts of its runs
 OF_CLAIMS = {"real": REAL, "synthetic": SYNTHETIC}
+JUDGING = ("claims", "printed")  # kinds that need numbers which may be interpreted
 CLAIMS = ("claims_splits_real", "claims_splits_synthetic")  # tables on other splits, by initial policy
-
-
-@dataclass(frozen=True)
-class Contents:
-    """Contents of the report."""
-
-    items: list[Item]  # in order, those without any run too
-    opening: list[str]  # how many runs are there
-    passed_over: list[str]  # earlier runs of a configuration that is shown
-    splits: list[Planned]  # the paper's methods on other splits of the data
 
 
 def report(
@@ -64,48 +56,47 @@ def report(
         found = load_logged_results(*(word for word in overrides if word.startswith(PLACES)))
     else:
         found = load_results(Path(config.outputs_dir) / "runs")
-    own = contents(found.results, overrides)
+    items, planned = contents(found.results, overrides)
+    of_paper = {one.key: one.run for one in planned if one.sweep not in (*PAPER["alignment"], *SPLITS)}
+    here = sum(run is not None for run in of_paper.values())
+    quick = not interpretable(config.preset)
+    opening = [WORDS["opening"].format(here=here, needed=len(of_paper)), *[UNTESTED] * quick]
     left_out = [f"{path}: {reason}" for path, reason in found.left_out]
-    print("\n".join([*own.opening, *(f"Left out: {line}" for line in left_out)]))
-    for item in own.items:
+    print("\n".join([*opening, *(f"Left out: {line}" for line in left_out)]))
+    for item in items:
         if isinstance(item, PageTable) and item.key == "counts" and item.shown:
             print_table(item)
+    keys, shown = {one.key for one in planned}, {run.path for run in runs_of(planned)}
+    # Made by other versions than the run that is shown.
+    passed_over = sorted(str(run.path) for run in found.results if run.key in keys and run.path not in shown)
     publish(
         "report",
         WORDS["title"],
-        {name: [item for item in own.items if item.section == name] for name in WORDS["sections"]},
+        {name: [item for item in items if item.section == name] for name in WORDS["sections"]},
         config,
         folder=folder,
         into=into,
-        known=lambda: [item.key for item in contents([], []).items],
-        runs=own.splits,
-        opening=own.opening,
+        known=lambda: [item.key for item in contents([], [])[0]],
+        runs=[one for one in planned if one.sweep in SPLITS],
+        opening=opening,
         left_out=left_out,
-        passed_over=own.passed_over,
-        not_run=[item for item in own.items if not item.shown and item.lacking],
+        passed_over=passed_over,
+        not_run=[item for item in items if not item.shown and item.lacking],
     )
 
 
-def contents(runs: Iterable[Result], overrides: Sequence[str]) -> Contents:
-    """Contents of the report of some runs; `overrides` as of `report`."""
-    runs = list(runs)
+def contents(runs: Sequence[Result], overrides: Sequence[str]) -> tuple[list[Item], list[Planned]]:
+    """Tables and figures of some runs, those without any run too, and the runs, finished or missing.
+
+    Args:
+        runs: finished.
+        overrides: as of `report`.
+    """
     planned = with_runs(sorted(plan((*EVERY, *SPLITS), overrides, once=False), key=_order), runs)
-    shown = {one.run.path for one in planned if one.run is not None}
-    keys = {one.key: one for one in planned}
-    of_paper = {one.key: one.run for one in planned if one.sweep not in (*PAPER["alignment"], *SPLITS)}
-    compared = interpretable(planned[0].config.preset)
-    groups = [group for group in WORDS["items"] if compared or group != "splits"]
-    items = [item for group in groups for item in items_of(group, planned)]
-    if compared:
+    items = [item for group in WORDS["items"] for item in items_of(group, planned)]
+    if interpretable(planned[0].config.preset):
         items.insert(0, counts_table([item for item in items if isinstance(item, PageTable) and item.shown]))
-    here = sum(run is not None for run in of_paper.values())
-    return Contents(
-        items=sorted(items, key=lambda item: WORDS["sections"].index(item.section)),
-        opening=[WORDS["opening"].format(here=here, needed=len(of_paper)), *([] if compared else [UNTESTED])],
-        # Made by other versions than the run that is shown.
-        passed_over=sorted(str(run.path) for run in runs if run.key in keys and run.path not in shown),
-        splits=[one for one in planned if one.sweep in SPLITS],
-    )
+    return sorted(items, key=lambda item: WORDS["sections"].index(item.section)), planned
 
 
 def items_of(group: str, planned: Sequence[Planned]) -> list[Item]:
@@ -115,48 +106,37 @@ def items_of(group: str, planned: Sequence[Planned]) -> list[Item]:
         group: its name.
         planned: runs, finished or missing.
     """
-    items: list[Item] = []
-    for policy, entry in itertools.product(INITIAL_POLICIES, WORDS["items"][group]):
-        words = dict(entry)
-        make, of, sweep = KINDS[words.pop("kind")], words.pop("of", {}), words.pop("sweep", None)
-        every = "{policy}" not in entry["key"]
-        if every and policy != INITIAL_POLICIES[0]:
+    runs, found = facts_of(planned, WORDS["facts"]), []
+    for entry in WORDS["items"][group]:
+        if entry["kind"] in JUDGING and not all(interpretable(one.config.preset) for one in planned):
             continue
-        chosen = of if every else {"initial_policy": [policy]} | of
-        own = [
-            one
-            for one in planned
-            if (sweep is None or one.sweep == sweep.format(policy=policy))
-            and all(one.name(name) in values for name, values in chosen.items())
-        ]
-        if "besides" in words and own:
-            words["besides"] = [one for one in planned if one.sweep == words["besides"]]
-        parts = by_dataset(own) if "{dataset}" in entry["key"] else {"": own} if own else {}
-        for dataset, some in parts.items():
-            facts = {"policy": policy, "dataset": dataset, "label": dataset_label(dataset)}
-            for name in ("setting", "key", "title", "note"):
-                if name in entry:
-                    facts[name] = words[name] = entry[name].format(**facts)
-            items += make(some, **words)
-    return items
+        options = dict(entry)
+        make, own = KINDS[options.pop("kind")], chosen(runs, options.pop("of", {}))
+        if "besides" in options:
+            options["besides"] = _planned(chosen(runs, {"sweep": options["besides"]}))
+        for key, some in by_words(own, entry["key"]).items():
+            facts = some[0] | {"setting": words(entry.get("setting", ""), some[0])}
+            texts = {name: words(entry[name], facts) for name in TEXTS if name in entry}
+            made = make(_planned(some), **options | texts | {"key": key})
+            found.append((facts["policy"], [made] if isinstance(made, Item) else made))
+    # Those of an initial policy stand together.
+    return [item for _, items in sorted(found, key=itemgetter(0)) for item in items]
 
 
-def _claims(planned: Sequence[Planned], claims: str, key: str, title: str, setting: str) -> list[Item]:
-    """The paper's claims, not of runs whose numbers may not be interpreted."""
-    if not all(interpretable(one.config.preset) for one in planned):
-        return []
-    return [claims_table(judge(OF_CLAIMS[claims], planned), planned, key, title, setting)]
+def _planned(runs: Iterable[Facts]) -> list[Planned]:
+    return [run["planned"] for run in runs]
 
 
-KINDS: dict[str, Callable[..., Iterable[Item]]] = {
-    "claims": _claims,
-    "methods": lambda planned, **words: [methods_table(planned, **words)],
+KINDS: dict[str, Callable[..., Iterable[Item] | Item]] = {
+    "claims": lambda planned, claims, **shown: claims_table(
+        judge(OF_CLAIMS[claims], planned), planned, **shown
+    ),
+    "methods": methods_table,
     "printed": printed_items,
-    "figure": figures,
-    "latents": latent_figures,
+    "figure": figure,
     "alignment": lambda planned, key: [alignment_table(planned), alignment_figure(planned)],
-    "acceptance": lambda planned, **words: [acceptance_table(planned, **words)],
-    "hyperparameters": lambda planned, **words: [hyperparameter_table(planned, **words)],
+    "acceptance": acceptance_table,
+    "hyperparameters": hyperparameter_table,
 }
 """What makes items of runs, by kind."""
 

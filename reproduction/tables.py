@@ -1,9 +1,13 @@
-"""Tables of methods beside the paper's values, of settings, and of runs that are not the paper's."""
+"""Tables of methods beside the paper's values, and of settings."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+import pandas as pd
 
 from fairall import FairAllError, Result, hyperparameters, load_dataset, load_initial_policy
 from fairall.display import Cell, PageTable, Row, mean_std, number
@@ -25,6 +29,22 @@ from reproduction.words import words_of
 
 GROUPS = ("everybody", "S = +1", "S = −1")
 SAME_RATE = 5e-5  # the paper prints percentages with two digits
+
+
+def shown_table(
+    columns: Sequence[str], rows: Iterable[Row], planned: Sequence[Planned] = (), **shown: Any
+) -> PageTable:
+    """A table whose CSV file has a row per cell, as it is shown.
+
+    Args:
+        columns: headings of the cells.
+        rows: what is shown.
+        planned: its runs, finished or missing.
+        shown: key, title and note, and further fields of `PageTable`.
+    """
+    table = table_of(columns, rows, [], planned, **shown)
+    cells = table.frame.map(str).rename_axis(columns="measure").stack(future_stack=True)
+    return replace(table, records=cells.rename("shown").reset_index())
 
 
 def methods_table(
@@ -51,7 +71,6 @@ def methods_table(
     of = [measure.sampled() if sampled else measure for measure in measures(*measures_of)]
     planned, rows, records = [*planned, *besides], [], []
     for dataset, own in by_dataset(planned).items():
-        commands = {one.model: one.command for one in own}
         runs = by_model(own)
         added, found = group_rows(
             dataset_label(dataset),
@@ -64,9 +83,7 @@ def methods_table(
             at_last=at_last,
         )
         rows += added
-        records += [
-            {"dataset": dataset} | record | {"command": commands.get(record["model"])} for record in found
-        ]
+        records += [{"dataset": dataset} | record for record in found]
     compared = all(interpretable(one.config.preset) for one in planned)
     tests = words_of("report")["marks"].format(level=LEVEL) if compared else UNTESTED
     columns = ["seeds", *(measure.heading for measure in of)]
@@ -75,9 +92,15 @@ def methods_table(
 
 def by_dataset(planned: Iterable[Planned]) -> dict[str, list[Planned]]:
     """Some runs by data set, in order."""
-    planned = [*planned]
-    names = dict.fromkeys(one.dataset for one in planned)
-    return {name: [one for one in planned if one.dataset == name] for name in names}
+    found: dict[str, list[Planned]] = {}
+    for one in planned:
+        found.setdefault(one.dataset, []).append(one)
+    return found
+
+
+def printed_values(run: Result, measure: Quantity) -> tuple[float, float] | None:
+    """Mean and standard deviation that the paper prints for a measure of a run, if it does."""
+    return paper_metrics(run.config).get(measure.name.removesuffix("_sampled"))
 
 
 def _read(run: Result, measure: Quantity, mean: float | None) -> tuple[str, dict[str, Any]]:
@@ -85,68 +108,62 @@ def _read(run: Result, measure: Quantity, mean: float | None) -> tuple[str, dict
     readings = synthetic_readings(run.name("initial_policy"), run.name("model"))
     ends = readings.get(measure.name.removesuffix("_sampled"), ())
     shown = " to ".join(dict.fromkeys(f"{100 * value:g}" for value in ends))
-    return shown, dict(zip(("paper_low", "paper_high"), ends or (None, None), strict=True))
+    return shown, dict(zip(("paper_low", "paper_high"), ends, strict=False))
 
 
 def _printed(run: Result, measure: Quantity, mean: float | None) -> tuple[str, dict[str, Any]]:
     """Printed values beside a value."""
-    paper = paper_metrics(run.config).get(measure.name.removesuffix("_sampled"))
+    paper = printed_values(run, measure)
     if paper is None:
         return "", {}
     apart = (mean - paper[0]) / paper[1] if mean is not None and paper[1] > 0 else None
-    shown = mean_std(*paper) + ("" if apart is None else f", {signed(apart)} sd")
+    shown = mean_std(*paper) + ("" if apart is None else f", {_signed(apart)} sd")
     return shown, {"paper_mean": paper[0], "paper_std": paper[1], "difference_in_paper_std": apart}
 
 
 def acceptance_table(planned: Sequence[Planned], **shown: Any) -> PageTable:
     """Acceptance rates of the initial policies on the pools of the data sets that have a finished run."""
-    rows, records, lacking = [], [], []
+    rows, lacking = [], []
     for dataset in (name for name in DATASETS if any(one.run for one in planned if one.dataset == name)):
+        label = dataset_label(dataset)
         try:
             pool = load_dataset(dataset).prepare().pool_table
         except FairAllError:
-            lacking.append((dataset_label(dataset), f"python -m fairall data fetch {dataset}"))
+            lacking.append((label, f"python -m fairall data fetch {dataset}"))
             continue
         for policy in ("lenient", "harsh"):
-            accepted = load_initial_policy(policy, dataset).decide(pool)
-            rates = [float(of.mean()) for of in (accepted, accepted[pool.s == 1], accepted[pool.s == -1])]
-            cells = []
-            for group, ours, paper in zip(GROUPS, rates, acceptance_rates(policy, dataset), strict=True):
+            accepted, cells = load_initial_policy(policy, dataset).decide(pool), []
+            of_groups = accepted, accepted[pool.s == 1], accepted[pool.s == -1]
+            for of, paper in zip(of_groups, acceptance_rates(policy, dataset), strict=True):
+                ours = float(of.mean())
                 differs = ", differs" if abs(ours - paper) > SAME_RATE else ""
                 cells.append(Cell(f"{100 * ours:.2f}", f"{100 * paper:.2f}{differs}"))
-                record = {"dataset": dataset, "initial_policy": policy, "group": group}
-                records.append(record | {"rate": ours, "paper_rate": paper})
-            rows.append(Row(dataset_label(dataset), policy, cells))
-    return table_of(GROUPS, rows, records, lacking=lacking, **shown)
+            rows.append(Row(label, policy, cells))
+    return shown_table(GROUPS, rows, lacking=lacking, **shown)
 
 
 def hyperparameter_table(planned: Sequence[Planned], **shown: Any) -> PageTable:
     """Hyperparameters of finished runs, beside the paper's selection in conf/hparams/."""
-    nodes = {(one.model, one.dataset): one.config.model for one in planned if one.run is not None}
-    columns = [name for name in DATASETS if any(dataset == name for _, dataset in nodes)]
-    rows, records = [], []
+    runs = {(one.model, one.dataset): _flat(one.config.model) for one in planned if one.run is not None}
+    columns, rows = [name for name in DATASETS if name in {dataset for _, dataset in runs}], []
     for model in METHODS:
-        own = {dataset: _flat(nodes[model, dataset]) for dataset in columns if (model, dataset) in nodes}
-        papers = {dataset: _flat(hyperparameters(model, dataset).get("model", {})) for dataset in own}
-        for key in dict.fromkeys(key for values in papers.values() for key in values):
-            cells = dict.fromkeys(columns, Cell())
-            for dataset in own:
-                ours, paper = (_value(source[dataset].get(key)) for source in (own, papers))
-                cells[dataset] = Cell(ours, f"{paper}, differs" if paper and paper != ours else "")
-                record = {"model": model, "key": key, "dataset": dataset}
-                records.append(record | {"value": ours, "paper": paper})
-            rows.append(Row(method_label(model), key.rstrip("_"), [*cells.values()]))
-    return table_of([*map(dataset_label, columns)], rows, records, **shown)
+        papers = {
+            name: _flat(hyperparameters(model, name).get("model", {}))
+            for name in columns
+            if (model, name) in runs
+        }
+        for key in dict.fromkeys(itertools.chain(*papers.values())):
+            cells = {}
+            for name, values in papers.items():
+                ours, paper = _value(runs[model, name].get(key)), _value(values.get(key))
+                cells[name] = Cell(ours, f"{paper}, differs" if paper and paper != ours else "")
+            rows.append(Row(method_label(model), key.rstrip("_"), [cells.get(name, "") for name in columns]))
+    return shown_table([*map(dataset_label, columns)], rows, **shown)
 
 
 def _flat(node: Mapping[str, Any]) -> dict[str, Any]:
     """Values of nested containers by dotted key."""
-    found: dict[str, Any] = {}
-    for key, value in node.items():
-        found |= (
-            {f"{key}.{k}": v for k, v in _flat(value).items()} if isinstance(value, Mapping) else {key: value}
-        )
-    return found
+    return dict(pd.json_normalize(dict(node)).astype(object).iloc[0])
 
 
 def _value(value: Any) -> str:
@@ -155,12 +172,7 @@ def _value(value: Any) -> str:
     return "×".join(map(str, value)) if isinstance(value, list) else f"{value:g}"
 
 
-def signed(value: float, digits: int = 1) -> str:
-    """A number with its sign.
-
-    Examples:
-        >>> signed(1.26), signed(-1.0), signed(-0.01)
-        ('+1.3', '−1.0', '0.0')
-    """
-    shown = number(value, 1, digits)
+def _signed(value: float) -> str:
+    """A number with its sign and a digit behind the point; 0 has none."""
+    shown = number(value, 1)
     return f"+{shown}" if value > 0 and float(shown) else shown

@@ -1,16 +1,20 @@
 """Values by seed: a table of every study that is published."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 from fairall import places
+from reproduction import leaderboard as boards
+from reproduction import study
+from reproduction.leaderboard import leaderboard
 from reproduction.pages import BESIDE, BLOCK, publish
 from reproduction.plan import Planned, with_runs
+from reproduction.worlds import worlds
 from tests.reproduction.collection import planned, result
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -43,21 +47,23 @@ def test_values_are_a_file_beside_the_page(tmp_path: Path) -> None:
     assert "sampled" not in text
 
 
-@pytest.mark.parametrize("command", ["leaderboard", "worlds"])  # other studies have the runner of worlds
-def test_every_study_publishes_its_values_by_seed(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("command", "module"), [(leaderboard, boards), (worlds, study)])
+def test_every_study_publishes_its_values_by_seed(
+    command: Callable[..., bool], module: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[Any] = []
-    module = import_module("reproduction.leaderboard" if command == "leaderboard" else "reproduction.study")
-    monkeypatch.setattr(module, "publish", lambda name, *_, runs, **__: told.append((name, runs)))
-    monkeypatch.setattr(module, "load_results", lambda *_: SimpleNamespace(results=[]))
-    monkeypatch.setattr(module, "make", lambda *_, **__: [])
-    monkeypatch.setattr(module, "plan", lambda *_, **__: finished())
-    getattr(import_module(f"reproduction.{command}"), command)([])
-    ((name, runs),) = told
-    assert name == command
-    assert [one.key for one in runs] == [one.key for one in finished()]
+    for name, replaced in {
+        "publish": lambda *_, runs, **__: told.extend(one.key for one in runs),
+        "load_results": lambda *_: SimpleNamespace(results=[]),
+        "make": lambda *_, **__: [],
+        "plan": lambda *_, **__: finished(),
+    }.items():
+        monkeypatch.setattr(module, name, replaced)
+    command([])
+    assert told == [one.key for one in finished()]
 
 
-@pytest.mark.parametrize("page", ["leaderboard_tables", "ablation", "worlds_results", "questions_truth"])
-def test_pages_link_values_by_seed(page: str) -> None:
-    name = page if page.startswith("questions") else page.split("_")[0]
-    assert f"<!-- begin: {BESIDE}{name}_by_seed -->" in (DOCS / f"{page}.md").read_text()
+def test_pages_link_values_by_seed() -> None:
+    pages = "".join(page.read_text() for page in DOCS.glob("*.md"))
+    for name in ("leaderboard", "ablation", "worlds", "questions_truth"):
+        assert f"<!-- begin: {BESIDE}{name}_by_seed -->" in pages

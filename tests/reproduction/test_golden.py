@@ -60,9 +60,8 @@ def drawn(items: Iterable[Item]) -> str:
             lines.append(f"## {'; '.join(words)}: {', '.join(ticks)}")
             shapes = [line.get_xydata() for line in axes.lines]
             shapes += [path.vertices for of in axes.collections for path in of.get_paths()]
-            shapes += [of.get_patch_transform().transform(of.get_path().vertices) for of in axes.patches]
-            for points in (np.asarray(of, dtype=float) for of in shapes):
-                ends = [*points[0], *points[-1], *points.min(0), *points.max(0)] if len(points) else []
+            for points in map(np.asarray, filter(len, shapes)):
+                ends = (*points[0], *points[-1], *points.min(0), *points.max(0))
                 lines.append(f"{len(points)}: {' '.join(f'{end:.4g}' for end in ends)}")
             lines += [f"{t.get_text()} {t.get_fontweight()} {t.get_position()}" for t in axes.texts]
     return "\n".join(lines)
@@ -77,7 +76,7 @@ def test_figures_of_the_leaderboard(tmp_path: Path, file_regression: FileRegress
 def test_tables_of_the_leaderboard(tmp_path: Path, file_regression: FileRegressionFixture) -> None:
     own = made_board(tmp_path)
     tables = [standings_table(own, f"leaderboard{kind}") for kind in ("", "_alike", "_short")]
-    tables += [task_table(own, dataset) for dataset in ("credit", "fico", "synthetic")]
+    tables += [task_table(task) for task in own.tasks.values()]
     tables += [method_table(own, "greedy"), versus_table(own, BASELINE, RIVAL), care_table(own)]
     checked([*tables, by_seed_table("leaderboard", own.planned[:2])], file_regression)
     assert not method_table(own, "dcem").shown
@@ -86,16 +85,16 @@ def test_tables_of_the_leaderboard(tmp_path: Path, file_regression: FileRegressi
 
 def test_tables_of_a_quick_leaderboard(tmp_path: Path, file_regression: FileRegressionFixture) -> None:
     own = made_board(tmp_path, "preset=quick", "dataset=credit")
-    checked([task_table(own, "credit"), method_table(own, "greedy")], file_regression)
+    checked([task_table(own.tasks["credit"]), method_table(own, "greedy")], file_regression)
 
 
+@pytest.mark.usefixtures("raw_data")
 def test_tables_of_the_report(file_regression: FileRegressionFixture) -> None:
-    own = contents(results(), WORDS)
-    assert {one.sweep for one in own.splits} == {"paper_splits"}
-    tables = [item for item in own.items if isinstance(item, PageTable) and item.shown]
+    items, _ = contents(results(), WORDS)
+    tables = [item for item in items if isinstance(item, PageTable) and item.shown]
     assert all(to_latex(table).isascii() for table in tables)
     checked(tables, file_regression)
-    file_regression.check(drawn(own.items), basename="test_figures_of_the_report", extension=".md")
+    file_regression.check(drawn(items), basename="test_figures_of_the_report", extension=".md")
 
 
 def test_tables_of_compare(tmp_path: Path, file_regression: FileRegressionFixture) -> None:

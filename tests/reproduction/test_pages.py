@@ -137,7 +137,7 @@ def test_files_of_the_documentation_are_as_a_command_writes_them() -> None:
 def test_blocks_of_the_documentation_can_be_made() -> None:
     sweeps = [grid(sweep) for sweep in LEADERBOARD]
     models, names = ({one for of in sweeps for one in of[axis].split(",")} for axis in ("model", "dataset"))
-    made = {item.key for item in contents([], ["model=fairall_I_II"]).items} | {*WORLDS, *studies()}
+    made = {item.key for item in contents([], ["model=fairall_I_II"])[0]} | {*WORLDS, *studies()}
     made |= {f"{key}_{policy}" for key in (*CLAIMS, "temporal_splits") for policy in ("harsh", "lenient")}
     made |= {f"leaderboard_{name}" for name in names} | {f"method_{model}" for model in models}
     made |= {f"{study}_by_seed" for study in ("report", "leaderboard", "ablation", "worlds")}
