@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fairall.config.schema import FairnessConfig, FairnessRule
 from fairall.data.people import Decided
+from fairall.models import mixture
 from fairall.models.fairness import FairThresholds
 from fairall.runtime.randomness import SeedStreams
 from tests.models.conftest import built, rates_of, swayed
@@ -75,6 +76,18 @@ def test_estimates_of_known_people_are_of_classifiers_fitted_to_others() -> None
     for e in range(2):
         told = [roc_auc_score(people.label[e], odds[e]) for odds in (own, fitted)]
         assert told[0] < 0.58 < 0.65 < told[1]
+
+
+@pytest.mark.parametrize(("few", "n_back", "others"), [(200, 2, False), (200, 3, True), (201, 0, True)])
+def test_classifiers_are_fitted_to_others_where_people_are_few_or_more_than_one_in_a_hundred_came_back(
+    few: int, n_back: int, others: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mixture, "FEW", few)
+    rows = (torch.arange(200 + n_back) % 200).expand(2, -1)
+    people, learner = everybody(swayed(200, 0)).rows(rows), built("stacked", [0, 1])
+    learner.update(people)
+    own = learner.of_known(people.x, people.s)[0]
+    assert torch.equal(own, learner.log_odds(people.x, people.s, STREAMS)) != others
 
 
 def test_labels_of_weight_0_and_of_the_forgotten_are_no_labels_and_who_has_0_of_everything_is_known() -> None:

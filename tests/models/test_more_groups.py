@@ -1,5 +1,6 @@
 """More than two groups as inputs, small groups, penalties, and measures of the latent."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,14 @@ import torch
 from scipy.spatial.distance import cdist, pdist
 
 from fairall.data.features import FeatureInputs
+from fairall.data.people import People
 from fairall.errors import FairAllError
 from fairall.measuring.latent_quality import mmd, pairs_of_groups, readability_of_s
 from fairall.models.fairlog import gap_of_groups
+from fairall.models.phase1 import Phase1Task, train_phase1
 from fairall.models.vae import FEW, nearest_large_groups
 from fairall.tables.groups import Sensitive
-from tests.conftest import training_of
+from tests.conftest import PHASE1, no_checkpoint, training_of
 from tests.models.conftest import CROSSED, setting_of
 
 # Nets
@@ -111,3 +114,24 @@ def test_pairs_leave_out_groups_of_few_people() -> None:
     assert pairs_of_groups(3, many, many) == [(0.0, 1.0), (0.0, 2.0), (1.0, 2.0)]
     assert pairs_of_groups(3, many, few) == [(0.0, 2.0)]
     assert pairs_of_groups(2, np.array([1.0]), np.array([-1.0])) == [(1.0, -1.0)]  # as it was
+
+
+def test_the_latent_is_less_dependent_on_three_groups_where_the_vae_sees_them(draw: torch.Generator) -> None:
+    """X = a·talent + shift of the group + noise, and the talent is independent of the group."""
+    talent, s = torch.randn(3000, 1, generator=draw), torch.randint(3, (3000,), generator=draw)
+    shift = torch.tensor([[0.0, 0, 0], [1.5, 0.5, 0], [-1.0, 0, 1.5]])
+    noise = 0.3 * torch.randn(3000, 3, generator=draw)
+    x, group = talent * torch.tensor([1.0, -0.8, 0.6]) + noise + shift[s], s[1::2].numpy()
+    schema, apart = setting_of([0], features="xyz", n_groups=3).schema, []
+    config = replace(PHASE1, batch_size=100, learning_rate=5e-3)
+    for seen in (s * 0.0, s * 1.0):
+        known, held_out = (People(x[of::2], seen[of::2], seen[of::2]) for of in (0, 1))
+        task = Phase1Task(known, held_out, schema, [0], 2, [16], True, config, epochs=40)
+        vae, _ = train_phase1(task, progress=lambda **_: None, checkpoint=no_checkpoint())
+        z = vae.encode(held_out.x[None], held_out.s[None])[0][0].detach().numpy()
+        # The largest distance of two groups of held-out people.
+        apart.append(max(mmd(z[group == a], z[group == b]) for a, b in pairs_of_groups(3, group)))
+    blind, own = apart
+    assert own < 0.05 < 0.2 < blind
+    # The talent is still there.
+    assert abs(np.corrcoef(z.T, talent[1::2, 0] > 0)[-1, :-1]).max() > 0.6

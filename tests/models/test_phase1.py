@@ -60,6 +60,18 @@ def test_the_best_validation_epoch_is_kept_and_seeds_that_overfit_are_done_early
     assert train(task, epochs=150, patience=30, margin=1e3)[1].epochs[-1] == 150
 
 
+@both
+def test_a_seed_that_is_done_changes_no_more_whoever_trains_on(task: Phase1Task) -> None:
+    # A patience of one epoch and no margin: each seed is done at its first step upwards.
+    together, curves = train(task, patience=1, margin=0.0, seeds=range(4))
+    assert len({*curves.best_epoch.tolist()}) > 1
+    for seed in range(4):
+        alone, own = train(task, patience=1, margin=0.0, seeds=[seed])
+        assert own.best_epoch[0] == curves.best_epoch[seed]
+        found, known = ([of[e] for of in vae.parameters()] for vae, e in ((alone, 0), (together, seed)))
+        torch.testing.assert_close(found, known)
+
+
 class InterruptionError(Exception):
     """As a kill, but for the test itself."""
 

@@ -105,6 +105,14 @@ def test_without_inference_it_is_the_classifier_of_the_accepted(method: str, mod
         np.testing.assert_allclose(found[e], model.predict_proba((asked - mean) / scale)[:, 1], atol=1e-4)
 
 
+def test_a_label_of_weight_two_counts_twice() -> None:
+    people = swayed(200, 0)
+    twice = people.rows((torch.arange(280) % 200).expand(2, -1))
+    once = replace(people, weight=1.0 + (torch.arange(200) < 80).expand(2, -1))
+    found = [odds_of(built("accepted_only", [0, 1], linear_c=1e6), given) for given in (once, twice)]
+    torch.testing.assert_close(*found, rtol=1e-3, atol=1e-3)
+
+
 def test_people_of_weight_0_are_left_out() -> None:
     people, weight = swayed(60, 0), (torch.arange(60) < 40).float().expand(2, -1)
     learner = built("accepted_only", [0, 1], estimator=NEIGHBOURS)  # which takes no weights that differ

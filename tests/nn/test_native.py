@@ -178,6 +178,16 @@ def test_what_fails_in_a_thread_is_raised() -> None:
         over_replicates(lambda replicates: 1 // (replicates.start - 2), 3)  # the second thread's
 
 
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("left_out", [None, "", "1", "034", "0123456"])
+def test_every_replicate_is_computed_once_but_those_left_out(threads: int, left_out: str | None) -> None:
+    computed: list[int] = []
+    use_threads(threads)
+    mask = None if left_out is None else [str(e) in left_out for e in range(7)]
+    over_replicates(lambda some: computed.extend(range(7)[some]), 7, mask)
+    assert sorted(computed) == [e for e in range(7) if str(e) not in (left_out or "")]
+
+
 FORKING = """\
 import os, signal
 from fairall.runtime.process import over_replicates, use_threads

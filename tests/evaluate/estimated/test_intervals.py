@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import ndtr
-from scipy.stats import t
+from scipy.stats import binom, t
 
 from fairall.evaluate import compare
 from fairall.evaluate.estimated.estimates import (
@@ -55,6 +55,16 @@ def test_intervals_of_shares_by_hand(n: int) -> None:
         assert of_counts((k, n), rows=7).interval(0)[:3] == pytest.approx((k / n, *ends))
 
 
+@pytest.mark.parametrize(("n", "mean", "least"), [(10, 0.964, 0.925), (20, 0.962, 0.929), (49, 0.958, 0.936)])
+def test_intervals_of_rates_cover_exactly(n: int, mean: float, least: float) -> None:
+    """As docs/evaluation.md says."""
+    rates = np.linspace(0.001, 0.999, 999)
+    _, low, high = (end[:, None] for end in of_counts(*((k, n) for k in range(n + 1))).ends())
+    chances = binom.pmf(np.arange(n + 1)[:, None], n, rates)
+    covered = (chances * ((low <= rates) & (rates <= high))).sum(0)
+    assert (covered.mean(), covered.min()) == pytest.approx((mean, least), abs=6e-4)
+
+
 @pytest.mark.parametrize("rows", [[2] * 5, [2, 2], [2, 2, 2], [1, 2, 3, 4], [590] + [1] * 10])
 def test_degrees_of_freedom_are_those_of_bell_and_mccaffrey(rows: list[int]) -> None:
     """Of the sum of squares of φ, for clusters of one outcome each, from its covariance matrix."""
@@ -99,6 +109,21 @@ def test_differences_of_two_rates_by_hand() -> None:
         assert [end.item() for end in found] == pytest.approx([p - q, *ends])
         low, high = sorted(np.array(ends) * (1 if p >= q else -1))
         assert gap_interval(rates)[:3] == pytest.approx((abs(p - q), max(low, 0.0), min(high, 1.0)))
+
+
+def test_intervals_of_gaps_and_ratios_of_two_groups_cover_exactly() -> None:
+    """As docs/evaluation.md says, of all rates from 0.1 to 0.9."""
+    n, m, grid = 10, 40, np.linspace(0.1, 0.9, 17)
+    p, q = (rates.ravel() for rates in np.meshgrid(grid, grid))
+    covered = np.zeros((2, len(p)))
+    for k, other in np.ndindex(n + 1, m + 1):
+        rates, chance = of_counts((k, n), (other, m)), binom.pmf(k, n, p) * binom.pmf(other, m, q)
+        _, low, high, *_ = gap_interval(rates)
+        ratio = ratios(rates[[0]], rates[[1]])
+        covered[0] += chance * ((low <= np.abs(p - q)) & (np.abs(p - q) <= high))
+        covered[1] += chance * ((ratio.low[0] <= p / q) & (p / q <= ratio.high[0]))
+    assert covered.mean(1) == pytest.approx([0.972, 0.959], abs=6e-4)
+    assert covered.min() > 0.93
 
 
 def test_ends_of_ratios_are_those_for_which_a_difference_ends_at_0() -> None:

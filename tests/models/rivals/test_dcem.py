@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -6,7 +7,9 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor
 
-from fairall.data.people import Decided
+from fairall.data.people import Decided, People
+from fairall.models.objectives import masked_mean
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import MakePeople
 from tests.models.conftest import built, decided_on
 
@@ -59,3 +62,22 @@ def test_em_ends_where_its_derivative_is_zero(rho: float) -> None:
     slope = (p - q) - rho * q * (1 - p) + rho * (1 - found) * p**2 * (1 - p) / (1 - p * found)
     assert_allclose(slope, 0.0, atol=0.01)
     assert ((p > q + 0.01) == (rho > 0)).all()
+
+
+def test_it_is_nearer_to_the_truth_than_labels_of_the_accepted_or_unseen_ones_taken_for_0() -> None:
+    """Labels are seen where x is large and more often of one group, and depend on x alone."""
+    seeds = [*range(24)]
+    streams = SeedStreams(seeds, "world")
+    x, (group, luck, decision) = streams.normal(500, 1), streams.uniform(3, 500).unbind(1)
+    s, worth = torch.where(group < 0.5, 1.0, -1.0), torch.sigmoid(1.5 * x[..., 0] + 0.5)
+    seen = torch.sigmoid(3.0 * x[..., 0] - 1.0 + s)
+    decided, errors = Decided.reveal(People(x, s, (luck < worth).float()), seen, decision < seen), []
+    everybody = replace(decided, accepted=s != 0)
+    for model, updates, known in (("dcem", 2, decided), ("greedy", 8, decided), ("greedy", 8, everybody)):
+        learner = built(model, seeds, features="x", updates=updates, batch_size=64)
+        for epoch in range(50):
+            learner.warm_up_epoch(known, epoch)
+        errors.append(masked_mean((learner.score(x, s, streams) - worth).abs(), ~decided.accepted))
+    for other in errors[1:]:
+        gain = other - errors[0]
+        assert gain.mean() > 3 * gain.std() / len(seeds) ** 0.5

@@ -8,6 +8,7 @@ from fairall.data.people import Decided, People
 from fairall.models.rivals.fair_reductions import (
     FAIRNESS,
     accepted,
+    best_mixture,
     largest_deviation,
 )
 from fairall.runtime.randomness import SeedStreams
@@ -47,6 +48,19 @@ def test_losses_are_weighted_means_and_the_gap_is_the_largest_deviation_of_a_rat
     )
     largest = torch.maximum((upper - overall).abs(), (lower - overall).abs())
     torch.testing.assert_close((pi * gap).sum(-1), largest * (upper - lower).sign(), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("slack", [0.0, 0.1, 0.5])
+def test_the_cheapest_mixture_is_that_of_a_linear_programme(slack: float) -> None:
+    cost, gap = np.random.default_rng(0).normal(size=(2, 30, 7))
+    gap[:, 0] = 0.0
+    pairs = best_mixture(torch.tensor(cost), torch.tensor(gap), slack)
+    shares_add_up = (np.ones(7), 1.0), (-np.ones(7), -1.0)
+    for own_cost, own_gap, pair, share in zip(cost, gap, *pairs, strict=True):
+        most = most_within(-own_cost, np.stack([own_gap, 0 * own_gap]), slack, *shares_add_up)
+        assert share @ own_cost[pair] == pytest.approx(-most, abs=1e-7)
+        assert abs(share @ own_gap[pair]) <= slack + 1e-9
+        assert share.min() >= 0
 
 
 @pytest.mark.parametrize("slack", [0.02, 0.1, 1.0])

@@ -1,9 +1,13 @@
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from numpy.testing import assert_allclose
 
+from fairall.data.people import Decided, People
+from fairall.models.logistic import mixture_odds
+from fairall.runtime.randomness import SeedStreams
 from tests.conftest import MakePeople
 from tests.models.conftest import built, someone
 
@@ -52,3 +56,23 @@ def test_people_whom_the_initial_policy_rejected_have_lower_odds(people: MakePeo
     odds = (rejected / (1 - rejected))[:, :16]
     accepted = 3 * odds / (1 + 3 * odds)
     torch.testing.assert_close(0.25 * accepted + 0.75 * rejected[:, :16], p[:, :16])
+
+
+@pytest.mark.parametrize("odds_ratio", [4.0, None])
+def test_labels_that_are_not_missing_at_random_are_learnt_with_their_odds_ratio(
+    odds_ratio: float | None,
+) -> None:
+    """Half are accepted; of equal x those with label 1 have four times the odds."""
+    seeds = [*range(16)]
+    learner = imputing(seeds=seeds, features="x", batch_size=256, odds_ratio=odds_ratio)
+    streams = SeedStreams(seeds, "world")
+    x, (luck, decision) = streams.normal(1000, 1), streams.uniform(2, 1000).unbind(1)
+    truth, half = x[..., 0].sigmoid(), torch.full_like(luck, 0.5)
+    label = (luck < truth).float()
+    odds = mixture_odds(half.double(), truth.double(), 4.0) * 4.0**label
+    decided = Decided.reveal(People(x, 2 * half, label), half, decision < odds / (1 + odds))
+    for epoch in range(40):
+        learner.warm_up_epoch(decided, epoch)
+    off = (learner.score(x, 2 * half, streams) - truth).mean(-1)
+    z = off.mean() / (off.std() / len(seeds) ** 0.5)
+    assert abs(z) < 3 if odds_ratio else z > 10

@@ -1,3 +1,4 @@
+import functools
 from dataclasses import replace
 
 import pytest
@@ -7,10 +8,11 @@ from torch.nn.functional import softplus
 
 from fairall.data.people import Decided
 from fairall.models.classifier import accepted_cross_entropy
+from fairall.models.objectives import ips_weight
 from fairall.models.rivals.plot import AdOpt, Plot
 from fairall.nn.stacked import StackedMLP
 from fairall.runtime.randomness import SeedStreams
-from tests.models.conftest import applicants_of, built, first_decided, warmed
+from tests.models.conftest import applicants_of, built, first_decided, regional, warmed
 
 
 def test_exploration_accepts_candidates_of_the_clone_with_their_chance(
@@ -28,6 +30,25 @@ def test_exploration_accepts_candidates_of_the_clone_with_their_chance(
     assert set(by_clone[candidate].tolist()) == {0.0, 1.0}
     of_nobody = learner.optimist(x, s, candidate & False).propensity(x, s, learner.streams)
     assert of_nobody[candidate].sum() < by_clone[candidate].sum()
+
+
+def test_recorded_propensities_give_unbiased_estimates() -> None:
+    """Of Σ (½ + ỹ) over those whom f accepts or, where they are candidates, the clone."""
+    seeds = range(250)
+    learner: Plot = warmed(built("plot", seeds, "cost.value=0.5", epsilon=0.3))
+    people, _ = regional(SeedStreams(seeds, "crowd"), 6)
+    uniform = SeedStreams(seeds, "luck").uniform(6)
+    policy = learner.propensity(people.x, people.s, learner.streams)
+    explored = functools.partial(learner.explore, people.x, people.s, policy)
+    # Whom the clone accepts if they are candidates, given the numbers of the others.
+    each = [explored(uniform.index_fill(1, torch.tensor(i), 0.0))[:, i] > 0 for i in range(6)]
+    reachable, propensity = torch.stack(each, dim=1).float(), explored(uniform)
+    assert 0.1 < reachable[policy == 0].mean() < 0.9
+    accepted = uniform < propensity
+    for weight in (ips_weight(propensity, accepted, None), torch.ones_like(uniform)):
+        error = ((0.5 + people.label) * (accepted * weight - reachable)).sum(-1)
+        z = error.mean() / (error.std() / len(seeds) ** 0.5)
+        assert abs(z) < 3 if (weight > 1).any() else z < -5
 
 
 @pytest.mark.parametrize(("decay", "expected"), [(False, 0.2), (True, 0.1)])
