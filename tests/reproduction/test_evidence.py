@@ -2,8 +2,8 @@
 
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
@@ -13,24 +13,30 @@ from pytest_regressions.file_regression import FileRegressionFixture
 
 from reproduction import evidence, evidence_page, simulations
 from reproduction.__main__ import main
-from reproduction.evidence import CASES, FILE, called, evaluations, judged, summary, to_do
-from reproduction.evidence_logs import linear, truth_of
+from reproduction.evidence import CASES, COLUMNS, judged, log_of, summary
+from reproduction.evidence_logs import linear, made, truth_of
 from reproduction.pages import read_table
 
 pytestmark = pytest.mark.whole
 
-OF = {f"{case.setting}/{case.name}": case for case in CASES}
-RIGHT, IMPOSSIBLE = OF["Refusals/✓ π recorded"], OF["Refusals/✗ 1 − π recorded"]
+FILE = "evaluations_{}.csv"
 
 
-@pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log that can tell and one that cannot, of 500 rows in small batches; truths of small populations."""
-    small = [replace(case, sizes={500: 0.1}) for case in (RIGHT, IMPOSSIBLE)]
+def some(*names: str, rows: int = 500, share: Any = 0.1) -> pd.DataFrame:
+    """A case of each of some names."""
+    found = [CASES[CASES["name"] == name].iloc[:1] for name in names]
+    return pd.concat(found, ignore_index=True).assign(rows=rows, share=share)
+
+
+@pytest.fixture
+def cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log that can tell, one that cannot, and one with a score; truths of small populations."""
+    names = "✓ π recorded", "✗ 1 − π recorded", "selected by another score"
+    few = some(*names, share=[0.1, 0.1, 0.001])
     for module in (evidence, evidence_page):
-        monkeypatch.setattr(module, "CASES", small)
-    monkeypatch.setattr(evidence, "BATCH", 2)
+        monkeypatch.setattr(module, "CASES", few)
     monkeypatch.setattr(evidence, "POPULATION", 100_000)
+    evidence.truth.cache_clear()
 
 
 def test_the_truth_of_people() -> None:
@@ -48,29 +54,32 @@ def test_labels_of_rejected_people_count_by_the_decisions() -> None:
     assert truth_of(people.assign(rejected=0.0))["value"] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("name", [name for name in OF if not name.startswith("Basic")])
+@pytest.mark.parametrize("name", CASES.loc[~CASES["setting"].str.startswith("Basic"), "name"].unique())
 def test_a_case_draws_what_its_log_says(name: str) -> None:
-    case = OF[name]
-    log, again = (case.log(1_000, np.random.default_rng(0)) for _ in range(2))
+    (case,) = some(name, rows=1_000).itertuples()
+    log, again = (log_of(case, np.random.default_rng(0)) for _ in range(2))
     pd.testing.assert_frame_equal(log, again)
-    assert (len(log), "propensity" in log) == (1_000, case.recorded)
+    assert (len(log), "propensity" in log) == (1_000, case.propensities == "recorded")
     assert log["label"][log["decision"] == 0].isna().all()
-    truth = truth_of(called(case.draw, 20_000, np.random.default_rng(1)), case.cost)
-    assert np.isfinite(list(truth.values())).all()
+    truth = truth_of(made(case.draw, 20_000, np.random.default_rng(1)), case.cost)
+    assert np.isfinite(truth).all()
 
 
+@pytest.mark.usefixtures("cases")
 def test_an_interrupted_study_goes_on_and_its_estimates_reproduce_the_truth(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """A file of another revision is left alone."""
     monkeypatch.setattr(simulations, "simulations", lambda *_: True)
     folder, texts = tmp_path / "made", [""]
     words = ["evidence", "-o", str(folder), "--logs"]
     for logs in (20, 100):
         assert main([*words, str(logs)]) == 0
-        texts.append((folder / FILE).read_text())
+        (file,) = folder.glob(FILE.format("*"))
+        texts.append(file.read_text())
         assert texts[-1].startswith(texts[-2])
-    found = evaluations(folder)
-    assert found.groupby("case")["log"].unique().map(sorted).to_list() == [[*range(10)]] * 2
+    found = simulations.found(file, COLUMNS)
+    assert found.groupby("case")["replicate"].unique().map(list).to_list() == [[*range(10)]] * 2 + [[0]]
     right, wrong = (summary(found[found["case"] == case]).set_index("estimator") for case in (0, 1))
     sure = right.loc[["dr", "sndr", "ips", "snips"]]
     assert (sure["error"].abs() < 4 * sure["error_se"]).all()
@@ -78,32 +87,20 @@ def test_an_interrupted_study_goes_on_and_its_estimates_reproduce_the_truth(
     assert (sure[["answered", "refused", "logs"]] == [1, 0, 10]).all(axis=None)
     assert np.isnan(right.loc["dm", "covered"])
     assert (wrong["refused"] == 1).all()
-    (folder / "revision.txt").write_text("another")
-    assert main([*words, "300"]) == 1
-    assert main([*words, "300", "--hours", "0"]) == 0
+    file.rename(folder / FILE.format("another"))
+    assert main([*words, "20"]) == 0
+    assert file.read_text() == texts[1]
     assert main(["evidence", "-o", str(tmp_path), "--hours", "0"]) == 1
-    assert capsys.readouterr().err.splitlines() == [
-        f"reproduction: -o {folder}: has evaluations by another revision, another",
-        f"reproduction: {tmp_path}: nothing has been evaluated yet",
-    ]
+    said = f"reproduction: {tmp_path}: nothing has been evaluated yet\n"
+    assert capsys.readouterr().err.endswith(said)
 
 
-def test_cases_of_a_large_share_do_not_wait_for_each_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(evidence, "CASES", CASES)
-    kinds = [(place, rows) for place, case in enumerate(CASES) for rows in case.sizes]
-    assert [(case, rows) for case, rows, _ in to_do(tmp_path, 40)[: len(kinds)]] == kinds
-
-
+@pytest.mark.usefixtures("cases")
 def test_the_page_leads_with_what_covers_too_rarely(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_regression: FileRegressionFixture
+    tmp_path: Path, file_regression: FileRegressionFixture
 ) -> None:
     """Half of the intervals of the log that can tell have the truth; a score's are as they should be."""
-    small = [*evidence.CASES, OF["Scores/selected by another score"]]
-    for module in (evidence, evidence_page):
-        monkeypatch.setattr(module, "CASES", small)
-    shutil.copy(Path(__file__).with_suffix("") / FILE, tmp_path)
+    shutil.copy(Path(__file__).with_suffix("") / "evaluations.csv", tmp_path / FILE.format("made_up"))
     page = tmp_path / "evidence.md"
     keys = ("counts", "low", "coverage", "refusals", "scores", "tables/low")
     page.write_text("".join(f"<!-- begin: {key} -->\n<!-- end: {key} -->\n" for key in keys))
@@ -133,13 +130,13 @@ def test_the_studies_of_evaluations_are_made_after_the_logs(
     assert not {"guard", "drift", "splits"} & set(asked)
 
 
-def test_a_log_that_cannot_be_read_counts_as_refused() -> None:
-    one = OF["Rare labels/1 % negatives, recorded"]
-    (found,) = judged(replace(one, options={"person": "nobody"}), 30, 0)
-    assert (found["quantity"], found["estimator"], found["estimate"]) == ("value", "dr", None)
-    assert found["why"].startswith("error: person=nobody: the table has no such column")
-    # Without a negative label.
-    assert any(found["estimate"] is not None for found in judged(one, 30, 0))
+@pytest.mark.usefixtures("cases")
+def test_a_log_that_cannot_be_read_counts_as_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = some("1 % negatives, recorded", "1 % negatives, recorded", rows=30)  # without a negative label
+    monkeypatch.setattr(evidence, "CASES", few.assign(options=[{}, {"person": "nobody"}]))
+    assert any("estimate" in row for row in judged(0, 0))
+    (row,) = judged(1, 0)
+    assert row.keys() == {"quantity", "estimator", "truth"}
 
 
 def test_what_the_page_of_scorecards_says_of_their_intervals() -> None:
