@@ -18,7 +18,6 @@ from reproduction.simulations import found, page_table
 LOWEST, HIGHEST = 0.92, 0.98  # coverage of a 95 % interval that can be trusted, as texts below say
 LEAST = 20  # intervals of which a coverage is computed
 VALUES = ("value", "difference: value")
-KINDS = ("value", "difference of values", "gap or rate", "difference of gaps", "measure of a score")
 
 
 def write_pages(folder: Path, into: Sequence[Path] = ()) -> None:
@@ -89,12 +88,6 @@ def _exact(rows: pd.DataFrame) -> pd.Series:
     return ~rows["estimator"].str.contains("bounds|guarantee|accepted")
 
 
-def _kind(quantity: str) -> str:
-    if quantity.startswith("score"):
-        return KINDS[4]
-    return KINDS[quantity.startswith("difference") + 2 * (quantity not in VALUES)]
-
-
 def counts_table(told: pd.DataFrame) -> PageTable:
     """Numbers of logs, of intervals that cover too rarely or too often, and of refusals."""
     logs, value = told.drop_duplicates("case")["logs"], told["quantity"].isin(VALUES)
@@ -116,7 +109,8 @@ def counts_table(told: pd.DataFrame) -> PageTable:
 
 def coverage_table(evaluated: pd.DataFrame) -> PageTable:
     """Coverage by setting and kind of quantity, over all cases, sizes and estimators."""
-    told = evaluated.assign(kind=evaluated["quantity"].map(_kind), covered=covers(evaluated))
+    kinds = evaluated["quantity"].replace(STUDY["kinds"], regex=True)
+    told = evaluated.assign(kind=kinds, covered=covers(evaluated))
     told = told[_exact(told) & ~told["wrong"].astype(bool)].dropna(subset="covered")
     of_log = ["setting", "case", "replicate"]
     by_log = told.groupby([*of_log, "kind"], sort=False)["covered"].mean().reset_index()
@@ -125,7 +119,10 @@ def coverage_table(evaluated: pd.DataFrame) -> PageTable:
     by = by.agg(["mean", "sem"]).rename_axis([*INDEX, "kind"])
     shown = pd.Series([f"{100 * of.mean:.1f} % ({100 * of.sem:.1f})" for of in by.itertuples()], by.index)
     return page_table(
-        shown.unstack(sort=False).reindex(columns=KINDS).fillna("").rename_axis(columns=None),
+        shown.unstack(sort=False)
+        .reindex(columns=[*STUDY["kinds"].values()])
+        .fillna("")
+        .rename_axis(columns=None),
         key="coverage",
         title="Coverage by setting",
         note="Number of logs that can tell, and the share of their 95 % intervals that cover the truth.",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
-from itertools import product
 from pathlib import Path
 
 import pandas as pd
@@ -124,8 +123,7 @@ def log_of(path: Path, seed: int, decided: Sequence[pd.DataFrame]) -> tuple[pd.D
 
 def described(log: pd.DataFrame) -> list[str]:
     """Names of the features of a log, and last of its groups."""
-    known = ("time_step", "propensity", "decision", "label")
-    return [name for name in log.columns if name not in known and not name.startswith("target_")]
+    return [*log.loc[:, :"propensity"].columns[1:-1]]
 
 
 def truth_of(log: pd.DataFrame, label: pd.Series, cost: float) -> pd.DataFrame:
@@ -142,15 +140,14 @@ def truth_of(log: pd.DataFrame, label: pd.Series, cost: float) -> pd.DataFrame:
     """
     people = described(log)
     never = log.groupby(people, dropna=False)["propensity"].transform("max") == 0
-    found = []
+    rows = []
     for target in TARGETS:
         a = log[f"target_{target}"]
-        shares = pd.Series({"value": (a * never).sum() / max(a.sum(), 1e-12), GAP: never.mean()})
-        asked = shares if target != EVERYBODY else shares[["value"]]  # everybody's gap is 0
-        true = policy_truth(a, label, log[people[-1]], 1 - cost, cost)[asked.index]
-        found.append(pd.DataFrame({"target": target, "truth": true, "unsupported": asked}))
-    table = pd.concat(found).rename_axis("quantity").reset_index()
-    return table.assign(can_tell=table["unsupported"] <= UNSUPPORTED)
+        true = policy_truth(a, label, log[people[-1]], 1 - cost, cost)
+        rows.append((target, "value", true["value"], (a * never).sum() <= UNSUPPORTED * a.sum()))
+        if target != EVERYBODY:  # whose gap is 0
+            rows.append((target, GAP, true[GAP], never.mean() <= UNSUPPORTED))
+    return pd.DataFrame(rows, columns=["target", "quantity", "truth", "can_tell"])
 
 
 def own_answers(log: pd.DataFrame, label: pd.Series, cost: float) -> pd.DataFrame:
@@ -162,8 +159,8 @@ def own_answers(log: pd.DataFrame, label: pd.Series, cost: float) -> pd.DataFram
         judged = [*zip(TARGETS, judge(policies, table, cost=cost, **told), strict=True)]
         rows = [{"target": target, **row} for target, one in judged for row in answers(one, "logs")]
     except FairAllError:
-        names = ("target", "quantity", "estimator")
-        rows = [dict(zip(names, of, strict=True)) for of in product(TARGETS, ("value", GAP), ("dr",))]
+        refused = {"estimator": "dr"}
+        rows = [refused | {"target": target, "quantity": of} for target in TARGETS for of in ("value", GAP)]
     return pd.DataFrame(rows, columns=ANSWERS[1:])
 
 

@@ -14,7 +14,8 @@ from pytest_regressions.file_regression import FileRegressionFixture
 from reproduction import evidence, evidence_page, simulations
 from reproduction.__main__ import main
 from reproduction.evidence import CASES, COLUMNS, judged, log_of, summary
-from reproduction.evidence_logs import linear, made, truth_of
+from reproduction.evidence_logs import made, truth_of
+from reproduction.fingerprint import SIMULATED
 from reproduction.pages import read_table
 
 pytestmark = pytest.mark.whole
@@ -40,44 +41,48 @@ def cases(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_truth_of_people() -> None:
-    people = pd.DataFrame({"s": [*"aabb"], "chance": [0.5, 1, 0.2, 0.8], "first": [1.0, 0, 1, 1]})
-    truth = truth_of(people.assign(propensity=0.5, second=0.5), cost=0.4)
+    """Labels of rejected people count by the probability of the decision."""
+    people = pd.DataFrame({"s": [*"aabb"], "first": [1.0, 0, 1, 1], "second": 0.5, "propensity": 0.5})
+    truth = truth_of(people.assign(chance=[1, 1, 0.4, 0.8], rejected=[0, 1, 0, 0.8]), cost=0.4)
     expected = {"value": 0.3 / 4, "dpu": 0.5, "TPR of group a": 0.5 / 1.5, "predictive_parity": 0}
     expected |= {"equal_opportunity": 1 - 0.5 / 1.5, "false_positive": 0, "difference: dpu": -0.5}
     expected["difference: value"] = (0.05 + 0.3 - 0.1 + 0.2) / 4 - 0.3 / 4
     assert {name: truth[name] for name in expected} == pytest.approx(expected)
 
 
-def test_labels_of_rejected_people_count_by_the_decisions() -> None:
-    people = linear(2_000, np.random.default_rng(0))
-    expected = np.mean(people["first"] * (people["propensity"] * people["chance"] - 0.5))
-    assert truth_of(people.assign(rejected=0.0))["value"] == pytest.approx(expected)
-
-
 @pytest.mark.parametrize("name", CASES.loc[~CASES["setting"].str.startswith("Basic"), "name"].unique())
 def test_a_case_draws_what_its_log_says(name: str) -> None:
     (case,) = some(name, rows=1_000).itertuples()
-    log, again = (log_of(case, np.random.default_rng(0)) for _ in range(2))
-    pd.testing.assert_frame_equal(log, again)
+    log = log_of(case, np.random.default_rng(0))
     assert (len(log), "propensity" in log) == (1_000, case.propensities == "recorded")
-    assert log["label"][log["decision"] == 0].isna().all()
+    assert log["label"].isna()[log["decision"] == 0].all()
     truth = truth_of(made(case.draw, 20_000, np.random.default_rng(1)), case.cost)
     assert np.isfinite(truth).all()
 
 
 @pytest.mark.usefixtures("cases")
-def test_an_interrupted_study_goes_on_and_its_estimates_reproduce_the_truth(
+def test_a_study_goes_on_where_it_was_interrupted_and_its_estimates_reproduce_the_truth(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A file of another revision is left alone."""
-    monkeypatch.setattr(simulations, "simulations", lambda *_: True)
-    folder, texts = tmp_path / "made", [""]
-    words = ["evidence", "-o", str(folder), "--logs"]
-    for logs in (20, 100):
-        assert main([*words, str(logs)]) == 0
-        (file,) = folder.glob(FILE.format("*"))
+    """Then the studies of evaluations are made; a file of another revision is left alone."""
+    studies, logs = Mock(), Mock(wraps=simulations.make)
+    monkeypatch.setattr(simulations, "simulations", studies)
+    monkeypatch.setattr(simulations, "make", logs)
+    monkeypatch.chdir(tmp_path)
+    for page, key in ("of_logs", "counts"), ("of_studies", "simulations_swaps"):
+        Path(page).write_text(f"<!-- begin: {key} -->\n<!-- end: {key} -->\n")
+    words = [*"evidence --hours 4 -o made --into of_logs --into of_studies --logs".split()]
+    texts = [""]
+    for number in ("20", "100"):
+        assert main([*words, number]) == 0
+        (file,) = Path("made").glob(FILE.format("*"))
         texts.append(file.read_text())
         assert texts[-1].startswith(texts[-2])
+    assert logs.call_args.args[-1] == 3.0  # hours, of four
+    assert "|  | logs | 21 |" in Path("of_logs").read_text()
+    *_, into, _, asked, hours = studies.call_args.args
+    assert (into, 3.5 < hours <= 4) == ([Path("of_studies")], True)
+    assert {"impact", "monitor", "swaps"} <= {*asked} <= {*SIMULATED} - {"guard", "drift", "splits"}
     found = simulations.found(file, COLUMNS)
     assert found.groupby("case")["replicate"].unique().map(list).to_list() == [[*range(10)]] * 2 + [[0]]
     right, wrong = (summary(found[found["case"] == case]).set_index("estimator") for case in (0, 1))
@@ -87,12 +92,11 @@ def test_an_interrupted_study_goes_on_and_its_estimates_reproduce_the_truth(
     assert (sure[["answered", "refused", "logs"]] == [1, 0, 10]).all(axis=None)
     assert np.isnan(right.loc["dm", "covered"])
     assert (wrong["refused"] == 1).all()
-    file.rename(folder / FILE.format("another"))
+    file.rename(file.with_name(FILE.format("another")))
     assert main([*words, "20"]) == 0
     assert file.read_text() == texts[1]
-    assert main(["evidence", "-o", str(tmp_path), "--hours", "0"]) == 1
-    said = f"reproduction: {tmp_path}: nothing has been evaluated yet\n"
-    assert capsys.readouterr().err.endswith(said)
+    assert main(["evidence", "-o", "empty", "--hours", "0"]) == 1
+    assert capsys.readouterr().err.endswith("reproduction: empty: nothing has been evaluated yet\n")
 
 
 @pytest.mark.usefixtures("cases")
@@ -106,28 +110,6 @@ def test_the_page_leads_with_what_covers_too_rarely(
     page.write_text("".join(f"<!-- begin: {key} -->\n<!-- end: {key} -->\n" for key in keys))
     evidence_page.write_pages(tmp_path, [page])
     file_regression.check(re.sub(r"\*Made .*\*\n", "", page.read_text()), extension=".md")
-
-
-def test_the_studies_of_evaluations_are_made_after_the_logs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    logs, pages, studies = Mock(), Mock(), Mock()
-    monkeypatch.setattr(evidence, "make", logs)
-    monkeypatch.setattr(evidence_page, "write_pages", pages)
-    monkeypatch.setattr(simulations, "simulations", studies)
-    words = ["evidence", "-o", "made", "--hours", "4", "--jobs", "2"]
-    into = [tmp_path / "evidence.md", tmp_path / "simulations.md"]
-    for page, key in zip(into, ("low", "simulations_swaps"), strict=True):
-        page.write_text(f"<!-- begin: {key} -->\n<!-- end: {key} -->\n")
-        words += ["--into", str(page)]
-    main(words)
-    logs.assert_called_once_with(Path("made"), 200, 2, 3.0)
-    pages.assert_called_once_with(Path("made"), into[:1])
-    _, _, of_studies, jobs, asked, hours = studies.call_args.args
-    assert (of_studies, jobs) == (into[1:], 2)
-    assert 3.9 < hours <= 4
-    assert {"impact", "monitor", "swaps"} <= set(asked)
-    assert not {"guard", "drift", "splits"} & set(asked)
 
 
 @pytest.mark.usefixtures("cases")
