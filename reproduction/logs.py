@@ -11,7 +11,7 @@ import pandas as pd
 from fairall import FairAllError, load_results, places
 from fairall.display import PageTable, number, own_name, write
 from fairall.evaluate import judge
-from reproduction.evidence import answers, summary
+from reproduction.evidence import STANDARD, answers, summary
 from reproduction.evidence_logs import policy_truth
 from reproduction.pages import publish, refuse
 from reproduction.plan import LOGS, Planned, missing_runs, plan, with_runs
@@ -79,8 +79,7 @@ def write_bundle(folder: Path, planned: Sequence[Planned]) -> list[pd.DataFrame]
     """Write the logs of finished runs with their truth and our answers; return these of all logs."""
     runs = {(one.dataset, one.name("initial_policy"), one.model): one.run for one in planned if one.run}
     read = cache(lambda path: pd.read_csv(path / DECISIONS))
-    found = {"truth": truth_of, "answers": own_answers}
-    files: dict[str, list[Path]] = {kind: [] for kind in found}
+    files: dict[str, list[Path]] = {"truth": [], "answers": []}
     (folder / "logs").mkdir(parents=True, exist_ok=True)
     for (dataset, policy, model), run in runs.items():
         targets = [runs.get((dataset, policy, target)) for target in TARGETS]
@@ -93,10 +92,10 @@ def write_bundle(folder: Path, planned: Sequence[Planned]) -> list[pd.DataFrame]
                 continue
             log, label = log_of(run.path, seed, [*map(read, paths)])
             log.to_parquet(folder / "logs" / f"{name}.parquet", index=False)
-            for kind, rows_of in found.items():
-                rows = rows_of(log, label, run.config.cost.value)
-                rows.insert(0, "log", name)
-                write(files[kind][-1], rows.to_csv(index=False))
+            cost = run.config.cost.value
+            truth = truth_of(log, label, cost)
+            for rows, of_kind in zip((truth, own_answers(log, truth, cost)), files.values(), strict=True):
+                write(of_kind[-1], rows.assign(log=name).to_csv(index=False))
     write(folder / "README.md", Path(__file__).with_suffix(".md").read_text())
     return [pd.concat([pd.DataFrame(), *map(pd.read_csv, of_kind)]) for of_kind in files.values()]
 
@@ -150,17 +149,15 @@ def truth_of(log: pd.DataFrame, label: pd.Series, cost: float) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["target", "quantity", "truth", "can_tell"])
 
 
-def own_answers(log: pd.DataFrame, label: pd.Series, cost: float) -> pd.DataFrame:
+def own_answers(log: pd.DataFrame, truth: pd.DataFrame, cost: float) -> pd.DataFrame:
     """Our estimates for each target, as of `truth_of`; without numbers where `evaluate` refuses."""
-    people = described(log)
-    told = {name: name for name in ("decision", "label", "propensity")} | {"sensitive": people[-1]}
-    policies, table = [log[f"target_{target}"].to_numpy() for target in TARGETS], log[[*people, *[*told][:3]]]
+    policies, table = [f"target_{target}" for target in TARGETS], log.drop(columns="time_step")
+    options = STANDARD | {"propensity": "propensity", "sensitive": described(log)[-1]}
     try:
-        judged = [*zip(TARGETS, judge(policies, table, cost=cost, **told), strict=True)]
-        rows = [{"target": target, **row} for target, one in judged for row in answers(one, "logs")]
+        judged = [*zip(TARGETS, judge(policies, table, cost=cost, **options), strict=True)]
     except FairAllError:
-        refused = {"estimator": "dr"}
-        rows = [refused | {"target": target, "quantity": of} for target in TARGETS for of in ("value", GAP)]
+        return truth[["target", "quantity"]].assign(estimator="dr").reindex(columns=ANSWERS[1:])
+    rows = [{"target": target, **row} for target, one in judged for row in answers(one, "logs")]
     return pd.DataFrame(rows, columns=ANSWERS[1:])
 
 
