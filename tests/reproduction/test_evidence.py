@@ -2,8 +2,9 @@
 
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 from unittest.mock import Mock
 
 import numpy as np
@@ -21,23 +22,27 @@ from reproduction.pages import read_table
 pytestmark = pytest.mark.whole
 
 FILE = "evaluations_{}.csv"
+FEW = "✓ π recorded", "✗ 1 − π recorded"
+Use: TypeAlias = Callable[[pd.DataFrame], None]
 
 
-def some(*names: str, rows: int = 500, share: Any = 0.1) -> pd.DataFrame:
-    """A case of each of some names."""
+def some(*names: str, rows: int = 500) -> pd.DataFrame:
+    """A case of each of some names, with a tenth of the logs of a basic one."""
     found = [CASES[CASES["name"] == name].iloc[:1] for name in names]
-    return pd.concat(found, ignore_index=True).assign(rows=rows, share=share)
+    return pd.concat(found, ignore_index=True).assign(rows=rows, share=0.1)
 
 
 @pytest.fixture
-def cases(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log that can tell, one that cannot, and one with a score; truths of small populations."""
-    names = "✓ π recorded", "✗ 1 − π recorded", "selected by another score"
-    few = some(*names, share=[0.1, 0.1, 0.001])
-    for module in (evidence, evidence_page):
-        monkeypatch.setattr(module, "CASES", few)
+def use(monkeypatch: pytest.MonkeyPatch) -> Use:
+    """Has given cases evaluated; truths are of small populations."""
+
+    def put(cases: pd.DataFrame) -> None:
+        for module in (evidence, evidence_page):
+            monkeypatch.setattr(module, "CASES", cases)
+
     monkeypatch.setattr(evidence, "POPULATION", 100_000)
     evidence.truth.cache_clear()
+    return put
 
 
 def test_the_truth_of_people() -> None:
@@ -60,11 +65,11 @@ def test_a_case_draws_what_its_log_says(name: str) -> None:
     assert np.isfinite(truth).all()
 
 
-@pytest.mark.usefixtures("cases")
 def test_a_study_goes_on_where_it_was_interrupted_and_its_estimates_reproduce_the_truth(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    use: Use, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Then the studies of evaluations are made; a file of another revision is left alone."""
+    use(some(*FEW))
     studies, logs = Mock(), Mock(wraps=simulations.make)
     monkeypatch.setattr(simulations, "simulations", studies)
     monkeypatch.setattr(simulations, "make", logs)
@@ -79,12 +84,12 @@ def test_a_study_goes_on_where_it_was_interrupted_and_its_estimates_reproduce_th
         texts.append(file.read_text())
         assert texts[-1].startswith(texts[-2])
     assert logs.call_args.args[-1] == 3.0  # hours, of four
-    assert "|  | logs | 21 |" in Path("of_logs").read_text()
+    assert "|  | logs | 20 |" in Path("of_logs").read_text()
     *_, into, _, asked, hours = studies.call_args.args
     assert (into, 3.5 < hours <= 4) == ([Path("of_studies")], True)
     assert {"impact", "monitor", "swaps"} <= {*asked} <= {*SIMULATED} - {"guard", "drift", "splits"}
     found = simulations.found(file, COLUMNS)
-    assert found.groupby("case")["replicate"].unique().map(list).to_list() == [[*range(10)]] * 2 + [[0]]
+    assert found.groupby("case")["replicate"].unique().map(list).to_list() == [[*range(10)]] * 2
     right, wrong = (summary(found[found["case"] == case]).set_index("estimator") for case in (0, 1))
     sure = right.loc[["dr", "sndr", "ips", "snips"]]
     assert (sure["error"].abs() < 4 * sure["error_se"]).all()
@@ -99,11 +104,11 @@ def test_a_study_goes_on_where_it_was_interrupted_and_its_estimates_reproduce_th
     assert capsys.readouterr().err.endswith("reproduction: empty: nothing has been evaluated yet\n")
 
 
-@pytest.mark.usefixtures("cases")
 def test_the_page_leads_with_what_covers_too_rarely(
-    tmp_path: Path, file_regression: FileRegressionFixture
+    use: Use, tmp_path: Path, file_regression: FileRegressionFixture
 ) -> None:
     """Half of the intervals of the log that can tell have the truth; a score's are as they should be."""
+    use(some(*FEW, "selected by another score"))
     shutil.copy(Path(__file__).with_suffix("") / "evaluations.csv", tmp_path / FILE.format("made_up"))
     page = tmp_path / "evidence.md"
     keys = ("counts", "low", "coverage", "refusals", "scores", "tables/low")
@@ -112,10 +117,9 @@ def test_the_page_leads_with_what_covers_too_rarely(
     file_regression.check(re.sub(r"\*Made .*\*\n", "", page.read_text()), extension=".md")
 
 
-@pytest.mark.usefixtures("cases")
-def test_a_log_that_cannot_be_read_counts_as_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_cannot_be_read_counts_as_refused(use: Use) -> None:
     few = some("1 % negatives, recorded", "1 % negatives, recorded", rows=30)  # without a negative label
-    monkeypatch.setattr(evidence, "CASES", few.assign(options=[{}, {"person": "nobody"}]))
+    use(few.assign(options=[{}, {"person": "nobody"}]))
     assert any("estimate" in row for row in judged(0, 0))
     (row,) = judged(1, 0)
     assert row.keys() == {"quantity", "estimator", "truth"}
@@ -123,13 +127,12 @@ def test_a_log_that_cannot_be_read_counts_as_refused(monkeypatch: pytest.MonkeyP
 
 def test_what_the_page_of_scorecards_says_of_their_intervals() -> None:
     """Doubly robust intervals cover in 92 to 98 % of logs; those of the accepted the less the more rows."""
-    table = read_table("scores").filter(like="rows")
-    covered = table.apply(lambda column: column.str.extract(r"([\d.]+) %", expand=False)).astype(float)
-    alone = covered.filter(like="accepted alone", axis=0)
-    bounds = covered.filter(like="bounds", axis=0)
-    robust = covered.drop([*alone.index, *bounds.index]).dropna()
-    assert robust.shape == (15, 3)
-    assert robust.stack().between(92, 98).all()
-    assert bounds.stack().min() == 100
-    gini = alone.loc[("selected by the score itself", "Gini, accepted alone")]
+    shown = read_table("scores").filter(like="rows").stack()
+    covered = shown.str.extract(r"([\d.]+) %", expand=False).astype(float).dropna()
+    alone, bounds = (covered.filter(like=kind) for kind in ("accepted alone", "bounds"))
+    robust = covered.drop([*alone.index, *bounds.index])
+    assert len(robust) == 55
+    assert robust.between(92, 98).all()
+    assert bounds.min() == 100
+    gini = alone.unstack().loc[("selected by the score itself", "Gini, accepted alone")]
     assert gini["1,000 rows"] < 90 > 50 > gini["10,000 rows"]

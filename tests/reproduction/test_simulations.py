@@ -16,20 +16,16 @@ from reproduction.simulations import COLUMNS, Case, cases, events, found, make, 
 
 @pytest.mark.parametrize("name", SIMULATED)
 def test_claims_hold_in_the_committed_tables(name: str) -> None:
-    own, shown = {case.name: case for case in cases(name)}, dict[str, set[str]]()
-    for row in read_table(f"simulations_{name}").itertuples():
-        (case, event), count, _, claim = (*map(unescape, row[0]),), *row[1:]
-        times, of = (int(part) for part in count.split(" of "))
-        assert claim == own[case].claims.get(event, "")
-        sign, limit, _ = (claim or "≥ 0 %").split()
-        beyond = times - float(limit) / 100 * of
-        assert beyond * {"≥": 1, "≤": -1}[sign] >= 0, (case, event, count, claim)
-        shown.setdefault(case, set()).add(event)
-    assert shown.keys() == own.keys()
-    assert all(case.claims.keys() <= shown[case.name] for case in own.values())
-    *_, last = own.values()
+    shown, own = read_table(f"simulations_{name}").rename(index=unescape), [*cases(name)]
+    claimed = {(case.name, event): claim for case in own for event, claim in case.claims.items()}
+    assert shown.loc[shown["claim"] != "", "claim"].to_dict() == claimed
+    assert {*shown.index.get_level_values("group")} == {case.name for case in own}
+    for row, claim in claimed.items():
+        times, of = map(int, shown.at[row, "replicates"].split(" of "))
+        sign, limit, _ = claim.split()
+        assert (times - float(limit) / 100 * of) * {"≥": 1, "≤": -1}[sign] >= 0, row
     if SIMULATED[name]["module"] != "simulated_ledgers":  # which take seconds
-        assert {*last.replicate(np.random.default_rng(0))} <= shown[last.name]
+        assert {*own[-1].replicate(np.random.default_rng(0))} <= {*shown.loc[own[-1].name].index}
 
 
 @pytest.fixture
