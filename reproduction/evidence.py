@@ -21,8 +21,8 @@ from reproduction.evidence_logs import DIFFERENCE, SECOND, Random, made, truth_o
 
 LOGS = 200
 POPULATION = 2_000_000  # people that the truth of a population is computed from, by their probabilities
-COLUMNS = [*simulations.OF, "quantity", "estimator", "estimate", "low", "high", "truth"]
-STANDARD = {"decision": "decision", "label": "label", "sensitive": "s"}
+COLUMNS = ["quantity", "estimator", "estimate", "low", "high", "truth"]
+STANDARD: dict[str, Any] = {"decision": "decision", "label": "label", "sensitive": "s"}
 POLICIES = {"B: second": SECOND, "B − A": DIFFERENCE}  # of a comparison, but for the first
 STUDY = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 # Kinds of logs with a number of rows, as the file has them; `share`: of the number of logs of a basic case.
@@ -69,7 +69,7 @@ def truth(place: int) -> pd.Series:
     return truth_of(made(case.draw, POPULATION, np.random.default_rng(1)), case.cost)
 
 
-def judged(place: int, number: int) -> list[dict[str, Any]]:
+def judged(place: int, number: int) -> pd.DataFrame:
     """What the evaluation of a log says, beside the truth; an estimate without numbers where it raises."""
     case = CASES.loc[place]
     key = zlib.crc32(f"{case.setting}/{case['name']}".encode())
@@ -86,7 +86,8 @@ def judged(place: int, number: int) -> list[dict[str, Any]]:
         rows = [row for part in case.asked for row in answers(found, part)]
     except FairAllError:
         rows = [{"quantity": "value", "estimator": "dr"}]
-    return [row | {"truth": truth(place)[row["quantity"]]} for row in rows]
+    beside = [row | {"truth": truth(place)[row["quantity"]]} for row in rows]
+    return pd.DataFrame(beside, columns=COLUMNS)
 
 
 def make(folder: Path, logs: int = LOGS, jobs: int = 1, hours: float = np.inf) -> None:
@@ -101,7 +102,7 @@ def make(folder: Path, logs: int = LOGS, jobs: int = 1, hours: float = np.inf) -
     describe = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
     revision = subprocess.run(describe, capture_output=True, text=True, check=False).stdout.strip()
     counts = [max(1, round(logs * share)) for share in CASES["share"]]
-    simulations.make(folder / f"evaluations_{revision}.csv", COLUMNS, judged, counts, jobs, hours)
+    simulations.make(folder / f"evaluations_{revision}.csv", judged, counts, jobs, hours)
 
 
 def covers(found: pd.DataFrame) -> pd.Series:
@@ -114,7 +115,7 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
     """One row per quantity and estimator.
 
     Args:
-        found: evaluations of logs of a case, with `COLUMNS`.
+        found: replicates of a case, with `COLUMNS`.
 
     Returns:
         Columns quantity, estimator, truth, error (mean), error_se, off (mean absolute error), width (of the

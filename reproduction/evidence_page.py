@@ -11,7 +11,7 @@ import pandas as pd
 
 from fairall import FairAllError, places
 from fairall.display import PageTable, number
-from reproduction.evidence import CASES, COLUMNS, STUDY, covers, summary
+from reproduction.evidence import CASES, STUDY, covers, summary
 from reproduction.pages import INDEX, publish
 from reproduction.simulations import found, page_table
 
@@ -29,7 +29,7 @@ def write_pages(folder: Path, into: Sequence[Path] = ()) -> None:
     files = sorted(folder.glob("evaluations_*.csv"), key=lambda path: path.stat().st_mtime)
     if not files:
         raise FairAllError(f"{folder}: nothing has been evaluated yet")
-    evaluated = found(files[-1], COLUMNS).join(CASES[["setting", "name", "rows", "wrong"]], on="case")
+    evaluated = found(files[-1]).join(CASES[["setting", "name", "rows", "wrong"]], on="case")
     told = summaries(evaluated)
     low = told[told["too_low"]].sort_values("covered", kind="stable")
     shown = low.assign(rows=low["rows"].map("{:,}".format)).set_index(["setting", "name"])

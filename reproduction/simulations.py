@@ -31,9 +31,8 @@ from reproduction.population import Events, Random
 
 BATCH = 5  # replicates that a process is given at once
 OF = ["case", "replicate"]  # columns of every file of replicates: the place of the case, and a number
-COLUMNS = [*OF, "event", "happened"]
 # Rows of a file but for `OF`, by the place of a case and the number of the replicate.
-Replicate: TypeAlias = Callable[[int, int], Iterable[Mapping[str, Any]]]
+Replicate: TypeAlias = Callable[[int, int], pd.DataFrame | Iterable[Mapping[str, Any]]]
 
 
 class Case(NamedTuple):
@@ -53,7 +52,7 @@ class Case(NamedTuple):
     claims: Mapping[str, str]
 
 
-def expanded(usual: Mapping[str, Any], listed: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def expanded(usual: dict[str, Any], listed: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Cases as a file lists them, one for every combination of the values of `each`.
 
     Args:
@@ -110,7 +109,7 @@ def simulations(
         made = Path(config.outputs_dir) / "simulations" / f"{name}_{fingerprint(of)}.csv"
         left = max(end - time.monotonic(), 0.0) / 3600
         counts = [case.replicates for case in cases(name)]
-        make(made, COLUMNS, partial(events, name), counts, jobs or 1, left / (len(names) - done))
+        make(made, partial(events, name), counts, jobs or 1, left / (len(names) - done))
         if made.exists():
             publish(
                 of,
@@ -130,24 +129,18 @@ def of_evaluations() -> list[str]:
 
 
 def make(
-    file: Path,
-    columns: Sequence[str],
-    replicate: Replicate,
-    counts: Sequence[int],
-    jobs: int = 1,
-    hours: float = np.inf,
+    file: Path, replicate: Replicate, counts: Sequence[int], jobs: int = 1, hours: float = np.inf
 ) -> None:
-    """Append the replicates that are missing to a file; all cases progress alike.
+    """Append the replicates that are missing to a CSV file; all cases progress alike.
 
     Args:
-        file: CSV without a head.
-        columns: of the file, `OF` first.
-        replicate: function of a module.
+        file: of all replicates so far.
+        replicate: function of a module, whose rows have the same keys.
         counts: number of replicates of each case.
         jobs: number of processes, each with one thread; with 1 they are computed in this one.
         hours: after which no replicate is begun.
     """
-    done = {*found(file, columns)[OF].itertuples(index=False, name=None)}
+    done = {*found(file)[OF].itertuples(index=False, name=None)}
     left = [
         (place, number)
         for place, count in enumerate(counts)
@@ -157,28 +150,25 @@ def make(
     left.sort(key=lambda of: of[1] / counts[of[0]])
     limited: Any = (get_context("spawn"), threadpool_limits, (1,))
     pool: Executor = ThreadPoolExecutor(1) if jobs == 1 else ProcessPoolExecutor(jobs, *limited)
-    one = partial(_lines, replicate, columns, time.time() + 3600 * hours)
+    one = partial(_rows, replicate, time.time() + 3600 * hours)
     try:
-        for lines in tqdm(pool.map(one, left, chunksize=BATCH), total=len(left), disable=None):
-            if lines:
+        for rows in tqdm(pool.map(one, left, chunksize=BATCH), total=len(left), disable=None):
+            if len(rows):
                 file.parent.mkdir(parents=True, exist_ok=True)
-                with file.open("a") as opened:
-                    opened.write(lines)
+                rows.to_csv(file, mode="a", header=not file.exists(), index=False, float_format="%.6g")
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _lines(replicate: Replicate, columns: Sequence[str], end: float, of: tuple[int, int]) -> str:
-    """A replicate as lines of CSV; empty after the end."""
-    if time.time() >= end:
-        return ""
-    rows = pd.DataFrame(replicate(*of)).assign(**dict(zip(OF, of, strict=True))).reindex(columns=columns)
-    return str(rows.to_csv(index=False, header=False, float_format="%.6g"))
+def _rows(replicate: Replicate, end: float, of: tuple[int, int]) -> pd.DataFrame:
+    """A replicate; empty after the end."""
+    rows = replicate(*of) if time.time() < end else ()
+    return pd.DataFrame(rows).assign(**dict(zip(OF, of, strict=True)))
 
 
-def found(file: Path, columns: Sequence[str] = COLUMNS) -> pd.DataFrame:
+def found(file: Path) -> pd.DataFrame:
     """What a file of replicates has so far."""
-    rows = pd.read_csv(file, names=columns) if file.exists() else pd.DataFrame(columns=columns)
+    rows = pd.read_csv(file) if file.exists() else pd.DataFrame(columns=OF)
     return rows.sort_values(OF, kind="stable", ignore_index=True)  # of several runs
 
 

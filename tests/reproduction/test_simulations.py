@@ -5,13 +5,14 @@ from html import unescape
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fairall import FairAllError
 from reproduction import simulations
 from reproduction.fingerprint import SIMULATED
 from reproduction.pages import read_table
-from reproduction.simulations import COLUMNS, Case, cases, events, found, make, table
+from reproduction.simulations import Case, cases, events, found, make, table
 
 
 @pytest.mark.parametrize("name", SIMULATED)
@@ -48,15 +49,15 @@ def coin(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_a_study_goes_on_where_it_was_interrupted(coin: list[float], tmp_path: Path) -> None:
     file = tmp_path / "coin.csv"
-    make_on = partial(make, file, COLUMNS, partial(events, "coin"), [12, 1])
+    make_on = partial(make, file, partial(events, "coin"), [12, 1])
     make_on(hours=0.0)
     assert not file.exists()
     make_on()
     whole, first = found(file), [*coin]
     assert len(first) == len({*first}) == 13
     # The cases progress alike.
-    assert [line[0] for line in file.read_text().splitlines()] == [*"0100000000000"]
-    file.write_text("".join(file.read_text().splitlines(keepends=True)[:5]))
+    assert pd.read_csv(file)["case"].to_list() == [0, 1, *[0] * 11]
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:6]))
     make_on()
     assert coin == first + first[5:]
     assert found(file).equals(whole)
