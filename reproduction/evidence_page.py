@@ -111,7 +111,7 @@ def coverage_table(evaluated: pd.DataFrame) -> PageTable:
     """Coverage by setting and kind of quantity, over all cases, sizes and estimators."""
     kinds = evaluated["quantity"].replace(STUDY["kinds"], regex=True)
     told = evaluated.assign(kind=kinds, covered=covers(evaluated))
-    told = told[_exact(told) & ~told["wrong"].astype(bool)].dropna(subset="covered")
+    told = told[_exact(told) & ~told["wrong"]].dropna(subset="covered")
     of_log = ["setting", "case", "replicate"]
     by_log = told.groupby([*of_log, "kind"], sort=False)["covered"].mean().reset_index()
     logs = by_log["setting"].map(by_log.drop_duplicates(of_log)["setting"].value_counts())
@@ -119,14 +119,10 @@ def coverage_table(evaluated: pd.DataFrame) -> PageTable:
     by = by.agg(["mean", "sem"]).rename_axis([*INDEX, "kind"])
     shown = pd.Series([f"{100 * of.mean:.1f} % ({100 * of.sem:.1f})" for of in by.itertuples()], by.index)
     return page_table(
-        shown.unstack(sort=False)
-        .reindex(columns=[*STUDY["kinds"].values()])
-        .fillna("")
-        .rename_axis(columns=None),
+        shown.unstack(sort=False).reindex(columns=[*STUDY["kinds"].values()]).fillna(""),
         key="coverage",
         title="Coverage by setting",
         note="Number of logs that can tell, and the share of their 95 % intervals that cover the truth.",
-        records=by.reset_index(),
     )
 
 
@@ -141,6 +137,6 @@ def setting_table(setting: str, told: pd.DataFrame) -> PageTable:
     shown = told[~names.str.contains(own.get("hidden", STUDY["hidden"]))]
     rows = shown.set_index(["name", "estimate", "rows"])
     cells = rows["shown"].unstack(sort=False).fillna("").sort_index(axis=1)
-    cells = cells.rename(columns="{:,} rows".format).rename_axis(columns=None)
+    cells = cells.rename(columns="{:,} rows".format)
     cells.insert(0, "truth", rows["truth"].groupby(level=[0, 1]).first().map(number))
     return page_table(cells, key=_key(setting), title=setting, note=own["note"], records=shown)

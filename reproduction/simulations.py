@@ -196,4 +196,6 @@ def table(name: str, file: Path) -> PageTable:
 
 def page_table(frame: pd.DataFrame, **texts: Any) -> PageTable:
     """A table of texts by group and name of the row, whose CSV file has them too unless it is given."""
-    return PageTable(frame=frame.rename_axis(index=INDEX), **{"records": frame.reset_index()} | texts)
+    return PageTable(
+        frame=frame.rename_axis(index=INDEX, columns=None), **{"records": frame.reset_index()} | texts
+    )
