@@ -3,39 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from fairall import FairAllError, load_results, places
-from fairall.display import PageTable, Row, number, own_name, rendered, write
+from fairall.display import PageTable, number, own_name, write
 from fairall.evaluate import judge
-from fairall.report import dataset_label, method_label
-from reproduction.evidence import answer, answers, summary
+from reproduction.evidence import STANDARD, answers, summary
 from reproduction.evidence_logs import policy_truth
-from reproduction.items import table_of
 from reproduction.pages import publish, refuse
-from reproduction.plan import LOGS, Planned, plan, with_runs
+from reproduction.plan import LOGS, Planned, missing_runs, plan, with_runs
 from reproduction.runs import make
+from reproduction.simulations import page_table
 
 TARGETS = ("accept_all", "oracle", "oracle_fair")  # methods whose decisions are to be judged
 EVERYBODY = TARGETS[0]  # whose log has the label of every applicant
 GAP = "equal_opportunity"
-UNSUPPORTED = 0.01  # share of a policy's acceptances beyond which a log cannot tell its value
-KEYS = ["log", "target", "quantity"]
-ANSWERS = [*KEYS, "estimator", "estimate", "low", "high"]
+# Share of a policy's acceptances beyond which a log cannot tell its value, as logs.md says.
+UNSUPPORTED = 0.01
+ANSWERS = ["log", "target", "quantity", "estimator", "estimate", "low", "high"]
 DECISIONS = "decisions.csv"
-TRUTH, ANSWERED = "truth/{}.csv", "answers/{}.csv"  # of a log in a bundle, by its name
 
-SCORES = {  # column of `scores` and decimals, by heading
-    "error ↓": ("error", 2),
-    "bias": ("bias", 2),
-    "covered": ("covered", 1),
-    "width ↓": ("width", 2),
-    "wrongly refused ↓": ("wrongly_refused", 1),
-    "rightly refused ↑": ("rightly_refused", 1),
+SCORES = {  # column of `summary`, of questions that can be told or not, and decimals, by heading
+    "error ↓": (("off", True), 2),
+    "bias": (("error", True), 2),
+    "covered": (("covered", True), 1),
+    "width ↓": (("width", True), 2),
+    "wrongly refused ↓": (("refused", True), 1),
+    "rightly refused ↑": (("refused", False), 1),
 }
 
 
@@ -72,39 +69,35 @@ def logs(
     outputs = Path(config.outputs_dir)
     finished = with_runs(planned, load_results(outputs / "runs").results)
     folder = folder or outputs / own_name("logs", config.preset)
-    names = write_bundle(folder, finished)
-    truth, given["fairall"] = (
-        pd.concat([pd.DataFrame(), *(pd.read_csv(folder / path.format(name)) for name in names)])
-        for path in (TRUTH, ANSWERED)
-    )
-    tables = [score_table(truth, given, finished)] if names else []
+    truth, given["fairall"] = write_bundle(folder, finished)
+    tables = [score_table(truth, given, finished)] if len(truth) else []
     publish("logs", "FairAll: open logs", {"": tables}, config, folder=folder / "page", into=into)
     return not failures
 
 
-def write_bundle(folder: Path, planned: Sequence[Planned]) -> list[str]:
-    """Write the logs of finished runs with their truth and our answers; return the names of the logs."""
+def write_bundle(folder: Path, planned: Sequence[Planned]) -> list[pd.DataFrame]:
+    """Write the logs of finished runs with their truth and our answers; return these of all logs."""
     runs = {(one.dataset, one.name("initial_policy"), one.model): one.run for one in planned if one.run}
-    read, names = cache(lambda path: pd.read_csv(path / DECISIONS)), list[str]()
+    read = cache(lambda path: pd.read_csv(path / DECISIONS))
+    files: dict[str, list[Path]] = {"truth": [], "answers": []}
     (folder / "logs").mkdir(parents=True, exist_ok=True)
     for (dataset, policy, model), run in runs.items():
-        of_targets = [runs.get((dataset, policy, target)) for target in TARGETS]
-        targets = [of.path for of in of_targets if of]
-        for seed in run.seeds if model not in TARGETS and len(targets) == len(TARGETS) else ():
+        targets = [runs.get((dataset, policy, target)) for target in TARGETS]
+        paths = [of.path for of in (run, *targets) if of]
+        for seed in run.seeds if model not in TARGETS and all(targets) else ():
             name = f"{dataset}-{policy}-{model}-{run.identity}-{seed}"
-            names.append(name)
-            if (folder / ANSWERED.format(name)).exists():
+            for kind, of_kind in files.items():
+                of_kind.append(folder / kind / f"{name}.csv")
+            if of_kind[-1].exists():
                 continue
-            log, label = log_of(run.path, seed, [read(path) for path in (run.path, *targets)])
+            log, label = log_of(run.path, seed, [*map(read, paths)])
             log.to_parquet(folder / "logs" / f"{name}.parquet", index=False)
-            for path, found in ((TRUTH, truth_of), (ANSWERED, own_answers)):
-                rows = found(log, label, run.config.cost.value)
-                write(folder / path.format(name), rows.assign(log=name)[["log", *rows]].to_csv(index=False))
-    datasets, models = (dict.fromkeys(key[place] for key in runs) for place in (0, -1))
-    told = {"answers": ANSWERS, "percent": 100 * UNSUPPORTED, "datasets": [*map(dataset_label, datasets)]}
-    told["methods"] = [method_label(model) for model in models if model not in TARGETS]
-    write(folder / "README.md", rendered("logs.md.jinja", told, "reproduction") + "\n")
-    return names
+            cost = run.config.cost.value
+            truth = truth_of(log, label, cost)
+            for rows, of_kind in zip((truth, own_answers(log, truth, cost)), files.values(), strict=True):
+                write(of_kind[-1], rows.assign(log=name).to_csv(index=False))
+    write(folder / "README.md", Path(__file__).with_suffix(".md").read_text())
+    return [pd.concat([pd.DataFrame(), *map(pd.read_csv, of_kind)]) for of_kind in files.values()]
 
 
 def log_of(path: Path, seed: int, decided: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, pd.Series]:
@@ -129,8 +122,7 @@ def log_of(path: Path, seed: int, decided: Sequence[pd.DataFrame]) -> tuple[pd.D
 
 def described(log: pd.DataFrame) -> list[str]:
     """Names of the features of a log, and last of its groups."""
-    known = ("time_step", "propensity", "decision", "label")
-    return [name for name in log.columns if name not in known and not name.startswith("target_")]
+    return [*log.loc[:, :"propensity"].columns[1:-1]]
 
 
 def truth_of(log: pd.DataFrame, label: pd.Series, cost: float) -> pd.DataFrame:
@@ -151,23 +143,21 @@ def truth_of(log: pd.DataFrame, label: pd.Series, cost: float) -> pd.DataFrame:
     for target in TARGETS:
         a = log[f"target_{target}"]
         true = policy_truth(a, label, log[people[-1]], 1 - cost, cost)
-        shares = {"value": (a * never).sum() / max(a.sum(), 1e-12), GAP: never.mean()}
-        asked = ("value",) if target == EVERYBODY else ("value", GAP)  # everybody's gap is 0
-        rows += [(target, name, true[name], shares[name], shares[name] <= UNSUPPORTED) for name in asked]
-    return pd.DataFrame(rows, columns=["target", "quantity", "truth", "unsupported", "can_tell"])
+        rows.append((target, "value", true["value"], (a * never).sum() <= UNSUPPORTED * a.sum()))
+        if target != EVERYBODY:  # whose gap is 0
+            rows.append((target, GAP, true[GAP], never.mean() <= UNSUPPORTED))
+    return pd.DataFrame(rows, columns=["target", "quantity", "truth", "can_tell"])
 
 
-def own_answers(log: pd.DataFrame, label: pd.Series, cost: float) -> pd.DataFrame:
+def own_answers(log: pd.DataFrame, truth: pd.DataFrame, cost: float) -> pd.DataFrame:
     """Our estimates for each target, as of `truth_of`; without numbers where `evaluate` refuses."""
-    people = described(log)
-    told: dict[str, Any] = {name: name for name in ("decision", "label", "propensity")}
-    told["sensitive"] = people[-1]
-    policies, table = [log[f"target_{target}"].to_numpy() for target in TARGETS], log[[*people, *[*told][:3]]]
+    policies, table = [f"target_{target}" for target in TARGETS], log.drop(columns="time_step")
+    options = STANDARD | {"propensity": "propensity", "sensitive": described(log)[-1]}
     try:
-        found = [answers(one, "logs") for one in judge(policies, table, cost=cost, **told)]
-    except FairAllError as error:
-        found = [iter([answer(name, "dr", {"why": str(error)}) for name in ("value", GAP)]) for _ in TARGETS]
-    rows = [{"target": target, **one} for target, own in zip(TARGETS, found, strict=True) for one in own]
+        judged = [*zip(TARGETS, judge(policies, table, cost=cost, **options), strict=True)]
+    except FairAllError:
+        return truth[["target", "quantity"]].assign(estimator="dr").reindex(columns=ANSWERS[1:])
+    rows = [{"target": target, **row} for target, one in judged for row in answers(one, "logs")]
     return pd.DataFrame(rows, columns=ANSWERS[1:])
 
 
@@ -178,57 +168,35 @@ def read_answers(path: Path) -> pd.DataFrame:
         FairAllError: where the file cannot be read or lacks a column.
     """
     try:
-        found = pd.read_csv(path)
+        return pd.read_csv(path, usecols=ANSWERS)
     except (OSError, ValueError) as error:
-        raise FairAllError(f"--answers {path}: cannot be read as CSV: {error}") from error
-    if lacking := [name for name in ANSWERS if name not in found.columns]:
-        raise FairAllError(
-            f"--answers {path}: no column {', '.join(lacking)}; needed are {', '.join(ANSWERS)}"
-        )
-    return found
-
-
-def scores(truth: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """Scores by quantity and estimator.
-
-    Args:
-        truth: columns log, target, quantity, truth, can_tell.
-        answers: with `ANSWERS`; a row without an estimate, or no row, is a refusal.
-
-    Returns:
-        Columns quantity, estimator, questions, can_tell (their number), and of those that can be told:
-        error (mean absolute), bias, covered (share of the intervals), width (their mean), wrongly_refused
-        (share); of those that cannot rightly_refused.
-    """
-    of = ["quantity", "estimator"]
-    asked = truth.merge(answers[of].drop_duplicates(), on="quantity")
-    told = answers.dropna(subset="estimate")
-    table = asked.merge(told[[*KEYS, "estimator", "estimate", "low", "high"]], "left", validate="1:1")
-    can = table["can_tell"].astype(bool)
-    counts = table.assign(can=can).groupby(of, sort=False)["can"].agg(questions="size", can_tell="sum")
-    refused = table["estimate"].isna().groupby([*(table[key] for key in of), can]).mean().unstack()
-    refused = refused.reindex(columns=[True, False]).set_axis(["wrongly_refused", "rightly_refused"], axis=1)
-    found = summary(table[can]).set_index(of)[["off", "error", "covered", "width"]]
-    found.columns = ["error", "bias", "covered", "width"]
-    return counts.join(found).join(refused).reset_index()
+        needed = f"cannot be read as CSV with the columns {', '.join(ANSWERS)}"
+        raise FairAllError(f"--answers {path}: {needed}: {error}") from error
 
 
 def score_table(
     truth: pd.DataFrame, given: Mapping[str, pd.DataFrame], planned: Sequence[Planned]
 ) -> PageTable:
-    """Scores of several files of answers."""
-    scored = {name: scores(truth, answers) for name, answers in given.items()}
-    found = pd.concat(scored, names=["answers"]).reset_index("answers").to_dict("records")
-    rows = []
-    for one in found:
-        cells = [number(one[key], 100, digits) for key, digits in SCORES.values()]
-        told = f"{one['can_tell']} of {one['questions']}"
-        rows.append(Row(one["quantity"], f"{one['answers']}: {one['estimator']}", [told, *cells]))
-    return table_of(
-        ["can be told", *SCORES],
-        rows,
-        found,
-        planned,
+    """Scores by quantity and estimator.
+
+    Args:
+        truth: columns log, target, quantity, truth, can_tell.
+        given: answers by name, with `ANSWERS`; a row without an estimate, or no row, is a refusal.
+        planned: the runs of the logs, finished or missing.
+    """
+    answers = pd.concat([of.assign(estimator=f"{name}: " + of["estimator"]) for name, of in given.items()])
+    asked = truth.merge(answers[["quantity", "estimator"]].drop_duplicates(), on="quantity")
+    table = asked.merge(answers.dropna(subset="estimate")[ANSWERS], "left", validate="1:1")
+    by = table.assign(replicate=table["log"] + table["target"]).groupby(["quantity", "can_tell"], sort=False)
+    parts = [summary(part).assign(can_tell=can) for (_, can), part in by]
+    found = pd.concat(parts).set_index(["quantity", "estimator", "can_tell"]).unstack(sort=False)
+    counts = found["logs"].reindex(columns=[True, False]).fillna(0).astype(int)
+    cells = {"can be told": counts[True].map(str) + " of " + counts.sum(axis=1).map(str)}
+    found = found.reindex(columns=[of for of, _ in SCORES.values()])
+    cells |= {head: found[of].map(partial(number, digits=digits)) for head, (of, digits) in SCORES.items()}
+    return page_table(
+        pd.DataFrame(cells),
+        lacking=missing_runs(planned),
         key="logs",
         title="Scores",
         note="×100. A question is a log, a policy to judge and a quantity. Of questions that can be told: "

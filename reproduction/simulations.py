@@ -5,32 +5,34 @@ The studies and their cases are in simulations.yaml.
 
 from __future__ import annotations
 
-import operator
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
 from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
+from threadpoolctl import threadpool_limits
+from tqdm import tqdm
 
 from fairall import FairAllError, places
-from fairall.display import PageTable, Row
-from reproduction.batches import computed
+from fairall.display import PageTable, Row, frame_of
 from reproduction.fingerprint import SIMULATED, fingerprint
-from reproduction.items import table_of
-from reproduction.pages import publish, refuse
+from reproduction.pages import INDEX, publish, refuse
 from reproduction.plan import nearest
 from reproduction.population import Events, Random
 
-BATCH = 5  # replicates that are saved together
-COLUMNS = ("case", "replicate", "event", "happened")  # the case by its place
-COMPARE = {"≤": operator.le, "≥": operator.ge}
+BATCH = 5  # replicates that a process is given at once
+OF = ["case", "replicate"]  # columns of every file of replicates: the place of the case, and a number
+# Rows of a file but for `OF`, by the place of a case and the number of the replicate.
+Replicate: TypeAlias = Callable[[int, int], pd.DataFrame | Iterable[Mapping[str, Any]]]
 
 
 class Case(NamedTuple):
@@ -50,18 +52,28 @@ class Case(NamedTuple):
     claims: Mapping[str, str]
 
 
+def expanded(usual: dict[str, Any], listed: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Cases as a file lists them, one for every combination of the values of `each`.
+
+    Args:
+        usual: what cases have unless they say otherwise.
+        listed: cases, with a name that may have their values in braces.
+    """
+    for case in listed:
+        given = {"each": {}} | usual | case
+        each = given.pop("each")
+        for values in product(*each.values()):
+            own = given | dict(zip(each, values, strict=True))
+            yield own | {"name": own["name"].format(**own)}
+
+
 def cases(study: str) -> Iterator[Case]:
     """The cases of a study, as simulations.yaml has them."""
     own = SIMULATED[study]
     module = import_module(f"reproduction.{own['module']}")
-    for case in own["cases"]:
-        given = {"claims": {}, "each": {}} | own["usual"] | case
-        name, function, *rest, each = (
-            given.pop(key) for key in ("name", "function", "replicates", "claims", "each")
-        )
-        for values in product(*each.values()):
-            arguments = given | dict(zip(each, values, strict=True))
-            yield Case(name.format(**arguments), partial(getattr(module, function), **arguments), *rest)
+    for case in expanded({"claims": {}} | own["usual"], own["cases"]):
+        name, function, *rest = (case.pop(key) for key in ("name", "function", "replicates", "claims"))
+        yield Case(name, partial(getattr(module, function), **case), *rest)
 
 
 def simulations(
@@ -96,7 +108,8 @@ def simulations(
         of = f"simulations_{name}"
         made = Path(config.outputs_dir) / "simulations" / f"{name}_{fingerprint(of)}.csv"
         left = max(end - time.monotonic(), 0.0) / 3600
-        make(name, made, jobs or 1, left / (len(names) - done))
+        counts = [case.replicates for case in cases(name)]
+        make(made, partial(events, name), counts, jobs or 1, left / (len(names) - done))
         if made.exists():
             publish(
                 of,
@@ -115,66 +128,74 @@ def of_evaluations() -> list[str]:
     return [name for name, own in SIMULATED.items() if "fairall/evaluate/" in str(own["tested"])]
 
 
-def make(name: str, file: Path, jobs: int, hours: float = np.inf) -> None:
-    """Append the replicates of a study that are missing to a file; all cases progress alike."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    done = {*zip(*(found(file)[key] for key in COLUMNS[:2]), strict=True)}
-    left = sorted(
-        (number / case.replicates, place, number)
-        for place, case in enumerate(cases(name))
-        for number in range(case.replicates)
+def make(
+    file: Path, replicate: Replicate, counts: Sequence[int], jobs: int = 1, hours: float = np.inf
+) -> None:
+    """Append the replicates that are missing to a CSV file; all cases progress alike.
+
+    Args:
+        file: of all replicates so far.
+        replicate: function of a module, whose rows have the same keys.
+        counts: number of replicates of each case.
+        jobs: number of processes, each with one thread; with 1 they are computed in this one.
+        hours: after which no replicate is begun.
+    """
+    done = {*found(file)[OF].itertuples(index=False, name=None)}
+    left = [
+        (place, number)
+        for place, count in enumerate(counts)
+        for number in range(count)
         if (place, number) not in done
-    )
-    batches = [(name, left[start : start + BATCH]) for start in range(0, len(left), BATCH)]
-    for _, lines in computed(batch, batches, jobs, hours):
-        with file.open("a") as opened:
-            opened.write(lines)
+    ]
+    left.sort(key=lambda of: of[1] / counts[of[0]])
+    limited: Any = (get_context("spawn"), threadpool_limits, (1,))
+    pool: Executor = ThreadPoolExecutor(1) if jobs == 1 else ProcessPoolExecutor(jobs, *limited)
+    one = partial(_rows, replicate, time.time() + 3600 * hours)
+    try:
+        for rows in tqdm(pool.map(one, left, chunksize=BATCH), total=len(left), disable=None):
+            if len(rows):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                rows.to_csv(file, mode="a", header=not file.exists(), index=False, float_format="%.6g")
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _rows(replicate: Replicate, end: float, of: tuple[int, int]) -> pd.DataFrame:
+    """A replicate; empty after the end."""
+    rows = replicate(*of) if time.time() < end else ()
+    return pd.DataFrame(rows).assign(**dict(zip(OF, of, strict=True)))
 
 
 def found(file: Path) -> pd.DataFrame:
-    """What happened in the replicates of a study, with `COLUMNS`."""
-    rows = pd.read_csv(file, names=COLUMNS) if file.exists() else pd.DataFrame(columns=COLUMNS)
-    return rows.sort_values(["case", "replicate"], kind="stable", ignore_index=True)  # of several runs
+    """What a file of replicates has so far."""
+    rows = pd.read_csv(file) if file.exists() else pd.DataFrame(columns=OF)
+    return rows.sort_values(OF, kind="stable", ignore_index=True)  # of several runs
 
 
-def batch(name: str, numbered: Sequence[tuple[float, int, int]]) -> str:
-    """Some replicates, by place of their case and number, as lines of CSV, each from a seed of its own."""
-    own, lines = [*cases(name)], []
-    for _, place, number in numbered:
-        key = zlib.crc32(f"{name}/{own[place].name}".encode())
-        # A replicate without an event is not made again.
-        events = own[place].replicate(np.random.default_rng([number, key])) or {"": False}
-        lines += [(place, number, event, int(happened)) for event, happened in events.items()]
-    return pd.DataFrame(lines).to_csv(index=False, header=False)
-
-
-def holds(claim: str, times: int, of: int) -> bool:
-    """Whether an event is as rare or as frequent as claimed, if anything is."""
-    sign, limit, _ = (claim or "≥ 0 %").split()
-    return bool(COMPARE[sign](times, float(limit) / 100 * of))
+def events(study: str, place: int, number: int) -> Iterator[dict[str, Any]]:
+    """What happens in a replicate of a study."""
+    own = [*cases(study)][place]
+    random = np.random.default_rng([number, zlib.crc32(f"{study}/{own.name}".encode())])
+    # A replicate without an event is not made again.
+    for event, happened in (own.replicate(random) or {"": False}).items():
+        yield {"event": event, "happened": int(happened)}
 
 
 def table(name: str, file: Path) -> PageTable:
     """For each case and event how often it happened, with Wilson's 95 % interval, and what is claimed."""
-    own, rows, records = [*cases(name)], [], []
+    own, rows = [*cases(name)], []
     for (place, event), happened in found(file).dropna().groupby(["case", "event"], sort=False)["happened"]:
         times, of, case = int(happened.sum()), len(happened), own[place]
-        ends, claim = binomtest(times, of).proportion_ci(method="wilson"), case.claims.get(event, "")
-        share = f"{100 * times / of:.1f} [{100 * ends.low:.1f}, {100 * ends.high:.1f}]"
-        rows.append(Row(case.name, event, [f"{times} of {of}", share, claim]))
-        known = {
-            "case": case.name,
-            "event": event,
-            "times": times,
-            "of": of,
-            "low": ends.low,
-            "high": ends.high,
-        }
-        records.append(known | {"claim": claim, "holds": holds(claim, times, of)})
-    return table_of(
-        ["replicates", "% [95 % interval]", "claim"],
-        rows,
-        records,
-        key=f"simulations_{name}",
-        **{text: SIMULATED[name][text] for text in ("title", "note")},
+        low, high = (100 * end for end in binomtest(times, of).proportion_ci(method="wilson"))
+        share = f"{100 * times / of:.1f} [{low:.1f}, {high:.1f}]"
+        rows.append(Row(case.name, event, [f"{times} of {of}", share, case.claims.get(event, "")]))
+    texts = {text: SIMULATED[name][text] for text in ("title", "note")}
+    columns = ["replicates", "% [95 % interval]", "claim"]
+    return page_table(frame_of(columns, rows), key=f"simulations_{name}", **texts)
+
+
+def page_table(frame: pd.DataFrame, **texts: Any) -> PageTable:
+    """A table of texts by group and name of the row, whose CSV file has them too unless it is given."""
+    return PageTable(
+        frame=frame.rename_axis(index=INDEX, columns=None), **{"records": frame.reset_index()} | texts
     )

@@ -2,8 +2,9 @@
 
 import re
 import shutil
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 from unittest.mock import Mock
 
 import numpy as np
@@ -13,64 +14,82 @@ from pytest_regressions.file_regression import FileRegressionFixture
 
 from reproduction import evidence, evidence_page, simulations
 from reproduction.__main__ import main
-from reproduction.evidence import CASES, FILE, called, evaluations, judged, summary, to_do
-from reproduction.evidence_logs import linear, truth_of
+from reproduction.evidence import CASES, judged, log_of, summary
+from reproduction.evidence_logs import made, truth_of
+from reproduction.fingerprint import SIMULATED
 from reproduction.pages import read_table
 
 pytestmark = pytest.mark.whole
 
-OF = {f"{case.setting}/{case.name}": case for case in CASES}
-RIGHT, IMPOSSIBLE = OF["Refusals/✓ π recorded"], OF["Refusals/✗ 1 − π recorded"]
+FILE = "evaluations_{}.csv"
+FEW = "✓ π recorded", "✗ 1 − π recorded"
+Use: TypeAlias = Callable[[pd.DataFrame], None]
 
 
-@pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log that can tell and one that cannot, of 500 rows in small batches; truths of small populations."""
-    small = [replace(case, sizes={500: 0.1}) for case in (RIGHT, IMPOSSIBLE)]
-    for module in (evidence, evidence_page):
-        monkeypatch.setattr(module, "CASES", small)
-    monkeypatch.setattr(evidence, "BATCH", 2)
+def some(*names: str, rows: int = 500) -> pd.DataFrame:
+    """A case of each of some names, with a tenth of the logs of a basic one."""
+    found = [CASES[CASES["name"] == name].iloc[:1] for name in names]
+    return pd.concat(found, ignore_index=True).assign(rows=rows, share=0.1)
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Use:
+    """Has given cases evaluated; truths are of small populations."""
+
+    def put(cases: pd.DataFrame) -> None:
+        for module in (evidence, evidence_page):
+            monkeypatch.setattr(module, "CASES", cases)
+
     monkeypatch.setattr(evidence, "POPULATION", 100_000)
+    evidence.truth.cache_clear()
+    return put
 
 
 def test_the_truth_of_people() -> None:
-    people = pd.DataFrame({"s": [*"aabb"], "chance": [0.5, 1, 0.2, 0.8], "first": [1.0, 0, 1, 1]})
-    truth = truth_of(people.assign(propensity=0.5, second=0.5), cost=0.4)
+    """Labels of rejected people count by the probability of the decision."""
+    people = pd.DataFrame({"s": [*"aabb"], "first": [1.0, 0, 1, 1], "second": 0.5, "propensity": 0.5})
+    truth = truth_of(people.assign(chance=[1, 1, 0.4, 0.8], rejected=[0, 1, 0, 0.8]), cost=0.4)
     expected = {"value": 0.3 / 4, "dpu": 0.5, "TPR of group a": 0.5 / 1.5, "predictive_parity": 0}
     expected |= {"equal_opportunity": 1 - 0.5 / 1.5, "false_positive": 0, "difference: dpu": -0.5}
     expected["difference: value"] = (0.05 + 0.3 - 0.1 + 0.2) / 4 - 0.3 / 4
     assert {name: truth[name] for name in expected} == pytest.approx(expected)
 
 
-def test_labels_of_rejected_people_count_by_the_decisions() -> None:
-    people = linear(2_000, np.random.default_rng(0))
-    expected = np.mean(people["first"] * (people["propensity"] * people["chance"] - 0.5))
-    assert truth_of(people.assign(rejected=0.0))["value"] == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("name", [name for name in OF if not name.startswith("Basic")])
+@pytest.mark.parametrize("name", CASES.loc[~CASES["setting"].str.startswith("Basic"), "name"].unique())
 def test_a_case_draws_what_its_log_says(name: str) -> None:
-    case = OF[name]
-    log, again = (case.log(1_000, np.random.default_rng(0)) for _ in range(2))
-    pd.testing.assert_frame_equal(log, again)
-    assert (len(log), "propensity" in log) == (1_000, case.recorded)
-    assert log["label"][log["decision"] == 0].isna().all()
-    truth = truth_of(called(case.draw, 20_000, np.random.default_rng(1)), case.cost)
-    assert np.isfinite(list(truth.values())).all()
+    (case,) = some(name, rows=1_000).itertuples()
+    log = log_of(case, np.random.default_rng(0))
+    assert (len(log), "propensity" in log) == (1_000, case.propensities == "recorded")
+    assert log["label"].isna()[log["decision"] == 0].all()
+    truth = truth_of(made(case.draw, 20_000, np.random.default_rng(1)), case.cost)
+    assert np.isfinite(truth).all()
 
 
-def test_an_interrupted_study_goes_on_and_its_estimates_reproduce_the_truth(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_study_goes_on_where_it_was_interrupted_and_its_estimates_reproduce_the_truth(
+    use: Use, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(simulations, "simulations", lambda *_: True)
-    folder, texts = tmp_path / "made", [""]
-    words = ["evidence", "-o", str(folder), "--logs"]
-    for logs in (20, 100):
-        assert main([*words, str(logs)]) == 0
-        texts.append((folder / FILE).read_text())
+    """Then the studies of evaluations are made; a file of another revision is left alone."""
+    use(some(*FEW))
+    studies, logs = Mock(), Mock(wraps=simulations.make)
+    monkeypatch.setattr(simulations, "simulations", studies)
+    monkeypatch.setattr(simulations, "make", logs)
+    monkeypatch.chdir(tmp_path)
+    for page, key in ("of_logs", "counts"), ("of_studies", "simulations_swaps"):
+        Path(page).write_text(f"<!-- begin: {key} -->\n<!-- end: {key} -->\n")
+    words = [*"evidence --hours 4 -o made --into of_logs --into of_studies --logs".split()]
+    texts = [""]
+    for number in ("20", "100"):
+        assert main([*words, number]) == 0
+        (file,) = Path("made").glob(FILE.format("*"))
+        texts.append(file.read_text())
         assert texts[-1].startswith(texts[-2])
-    found = evaluations(folder)
-    assert found.groupby("case")["log"].unique().map(sorted).to_list() == [[*range(10)]] * 2
+    assert logs.call_args.args[-1] == 3.0  # hours, of four
+    assert "|  | logs | 20 |" in Path("of_logs").read_text()
+    *_, into, _, asked, hours = studies.call_args.args
+    assert (into, 3.5 < hours <= 4) == ([Path("of_studies")], True)
+    assert {"impact", "monitor", "swaps"} <= {*asked} <= {*SIMULATED} - {"guard", "drift", "splits"}
+    found = simulations.found(file)
+    assert found.groupby("case")["replicate"].unique().map(list).to_list() == [[*range(10)]] * 2
     right, wrong = (summary(found[found["case"] == case]).set_index("estimator") for case in (0, 1))
     sure = right.loc[["dr", "sndr", "ips", "snips"]]
     assert (sure["error"].abs() < 4 * sure["error_se"]).all()
@@ -78,32 +97,19 @@ def test_an_interrupted_study_goes_on_and_its_estimates_reproduce_the_truth(
     assert (sure[["answered", "refused", "logs"]] == [1, 0, 10]).all(axis=None)
     assert np.isnan(right.loc["dm", "covered"])
     assert (wrong["refused"] == 1).all()
-    (folder / "revision.txt").write_text("another")
-    assert main([*words, "300"]) == 1
-    assert main([*words, "300", "--hours", "0"]) == 0
-    assert main(["evidence", "-o", str(tmp_path), "--hours", "0"]) == 1
-    assert capsys.readouterr().err.splitlines() == [
-        f"reproduction: -o {folder}: has evaluations by another revision, another",
-        f"reproduction: {tmp_path}: nothing has been evaluated yet",
-    ]
-
-
-def test_cases_of_a_large_share_do_not_wait_for_each_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(evidence, "CASES", CASES)
-    kinds = [(place, rows) for place, case in enumerate(CASES) for rows in case.sizes]
-    assert [(case, rows) for case, rows, _ in to_do(tmp_path, 40)[: len(kinds)]] == kinds
+    file.rename(file.with_name(FILE.format("another")))
+    assert main([*words, "20"]) == 0
+    assert file.read_text() == texts[1]
+    assert main(["evidence", "-o", "empty", "--hours", "0"]) == 1
+    assert capsys.readouterr().err.endswith("reproduction: empty: nothing has been evaluated yet\n")
 
 
 def test_the_page_leads_with_what_covers_too_rarely(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_regression: FileRegressionFixture
+    use: Use, tmp_path: Path, file_regression: FileRegressionFixture
 ) -> None:
     """Half of the intervals of the log that can tell have the truth; a score's are as they should be."""
-    small = [*evidence.CASES, OF["Scores/selected by another score"]]
-    for module in (evidence, evidence_page):
-        monkeypatch.setattr(module, "CASES", small)
-    shutil.copy(Path(__file__).with_suffix("") / FILE, tmp_path)
+    use(some(*FEW, "selected by another score"))
+    shutil.copy(Path(__file__).with_suffix("") / "evaluations.csv", tmp_path / FILE.format("made_up"))
     page = tmp_path / "evidence.md"
     keys = ("counts", "low", "coverage", "refusals", "scores", "tables/low")
     page.write_text("".join(f"<!-- begin: {key} -->\n<!-- end: {key} -->\n" for key in keys))
@@ -111,46 +117,21 @@ def test_the_page_leads_with_what_covers_too_rarely(
     file_regression.check(re.sub(r"\*Made .*\*\n", "", page.read_text()), extension=".md")
 
 
-def test_the_studies_of_evaluations_are_made_after_the_logs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    logs, pages, studies = Mock(), Mock(), Mock()
-    monkeypatch.setattr(evidence, "make", logs)
-    monkeypatch.setattr(evidence_page, "write_pages", pages)
-    monkeypatch.setattr(simulations, "simulations", studies)
-    words = ["evidence", "-o", "made", "--hours", "4", "--jobs", "2"]
-    into = [tmp_path / "evidence.md", tmp_path / "simulations.md"]
-    for page, key in zip(into, ("low", "simulations_swaps"), strict=True):
-        page.write_text(f"<!-- begin: {key} -->\n<!-- end: {key} -->\n")
-        words += ["--into", str(page)]
-    main(words)
-    logs.assert_called_once_with(Path("made"), 200, 2, 3.0)
-    pages.assert_called_once_with(Path("made"), into[:1])
-    _, _, of_studies, jobs, asked, hours = studies.call_args.args
-    assert (of_studies, jobs) == (into[1:], 2)
-    assert 3.9 < hours <= 4
-    assert {"impact", "monitor", "swaps"} <= set(asked)
-    assert not {"guard", "drift", "splits"} & set(asked)
-
-
-def test_a_log_that_cannot_be_read_counts_as_refused() -> None:
-    one = OF["Rare labels/1 % negatives, recorded"]
-    (found,) = judged(replace(one, options={"person": "nobody"}), 30, 0)
-    assert (found["quantity"], found["estimator"], found["estimate"]) == ("value", "dr", None)
-    assert found["why"].startswith("error: person=nobody: the table has no such column")
-    # Without a negative label.
-    assert any(found["estimate"] is not None for found in judged(one, 30, 0))
+def test_a_log_that_cannot_be_read_counts_as_refused(use: Use) -> None:
+    few = some("1 % negatives, recorded", "1 % negatives, recorded", rows=30)  # without a negative label
+    use(few.assign(options=[{}, {"person": "nobody"}]))
+    assert judged(0, 0)["estimate"].notna().any()
+    assert judged(1, 0)[["estimate", "low"]].isna().all(axis=None)
 
 
 def test_what_the_page_of_scorecards_says_of_their_intervals() -> None:
     """Doubly robust intervals cover in 92 to 98 % of logs; those of the accepted the less the more rows."""
-    table = read_table("scores").filter(like="rows")
-    covered = table.apply(lambda column: column.str.extract(r"([\d.]+) %", expand=False)).astype(float)
-    alone = covered.filter(like="accepted alone", axis=0)
-    bounds = covered.filter(like="bounds", axis=0)
-    robust = covered.drop([*alone.index, *bounds.index]).dropna()
-    assert robust.shape == (15, 3)
-    assert robust.stack().between(92, 98).all()
-    assert bounds.stack().min() == 100
-    gini = alone.loc[("selected by the score itself", "Gini, accepted alone")]
+    shown = read_table("scores").filter(like="rows").stack()
+    covered = shown.str.extract(r"([\d.]+) %", expand=False).astype(float).dropna()
+    alone, bounds = (covered.filter(like=kind) for kind in ("accepted alone", "bounds"))
+    robust = covered.drop([*alone.index, *bounds.index])
+    assert len(robust) == 55
+    assert robust.between(92, 98).all()
+    assert bounds.min() == 100
+    gini = alone.unstack().loc[("selected by the score itself", "Gini, accepted alone")]
     assert gini["1,000 rows"] < 90 > 50 > gini["10,000 rows"]

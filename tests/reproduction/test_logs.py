@@ -13,7 +13,7 @@ from pytest_regressions.file_regression import FileRegressionFixture
 
 from reproduction import logs
 from reproduction.__main__ import main
-from reproduction.logs import ANSWERS, DECISIONS, TARGETS, scores, truth_of
+from reproduction.logs import ANSWERS, DECISIONS, TARGETS, score_table, truth_of
 from reproduction.plan import LOGS, plan
 from tests.made_up import made_up
 
@@ -70,44 +70,33 @@ def test_our_answers_are_near_the_truth_and_others_are_scored_beside_them(
     own[own["estimator"].isin(["dr", "naive"])].to_csv(path, index=False)
     own[own["estimator"] == "snips"].assign(estimate=0.9).to_csv("mine.csv", index=False)
     assert main([*words, "--answers", "mine.csv", "--into", "page.md"]) == 0
-    page = Path("page.md").read_text().split("*Made")[0]
-    file_regression.check(Path("bundle/README.md").read_text() + page, extension=".md")
+    file_regression.check(Path("page.md").read_text().split("*Made")[0], extension=".md")
+    assert ", ".join(ANSWERS) in Path("bundle/README.md").read_text()
 
 
-def test_other_applicants_are_refused(runs: Mapping[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_one_line(runs: Mapping[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
     decide(runs["accept_all"], np.ones(N), SCORE[::-1])
+    path = Path("mine.csv")
+    said = [f"{runs['fairlog']}: other applicants than those of model=accept_all; make both anew"]
     assert main(["logs", *WORDS, f"model={','.join(runs)}"]) == 1
-    said = f"{runs['fairlog']}: other applicants than those of model=accept_all; make both anew"
-    assert capsys.readouterr().err == f"reproduction: {said}\n"
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [(",".join(ANSWERS[:-1]), "no column high; needed are log, target"), (None, "cannot be read as CSV")],
-)
-def test_answers_that_cannot_be_read_are_one_line(
-    content: str | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "mine.csv"
-    if content:
+    for content in ("", ",".join(ANSWERS[:-1])):
         path.write_text(content)
-    assert main(["logs", "--answers", str(path)]) == 1
-    assert capsys.readouterr().err.startswith(f"reproduction: --answers {path}: {said}")
+        assert main(["logs", "--answers", "mine.csv"]) == 1
+        said.append(f"--answers mine.csv: cannot be read as CSV with the columns {', '.join(ANSWERS)}: ")
+    for line, start in zip(capsys.readouterr().err.splitlines(), said, strict=True):
+        assert line.startswith(f"reproduction: {start}")
+    assert line.endswith("['high']")
 
 
-def test_people_whom_nobody_could_accept_cannot_be_told(
-    dataframe_regression: DataFrameRegressionFixture,
-) -> None:
-    """Person 2 is rejected for certain at one time and accepted at another; person 3 never has a chance."""
-    log = pd.read_csv(FOLDER / "log.csv")
-    dataframe_regression.check(truth_of(log.drop(columns="everybody"), log["everybody"], 0.5))
+def test_truth_and_scores_by_hand(dataframe_regression: DataFrameRegressionFixture) -> None:
+    """Person 2 is rejected for certain at one time and accepted at another; person 3 never has a chance.
 
-
-def test_scores_count_errors_coverage_and_refusals(
-    dataframe_regression: DataFrameRegressionFixture,
-) -> None:
-    """Of three questions that can be told one is refused, of two others one; no row is a refusal too."""
-    truth, answers = (pd.read_csv(FOLDER / f"{name}.csv") for name in ("truth", "answers"))
-    found = scores(truth, answers)
-    pd.testing.assert_frame_equal(found, scores(truth, answers.dropna(subset="estimate")))
-    dataframe_regression.check(found)
+    Of three questions that can be told one is refused, of two others one; no row is a refusal too.
+    """
+    log, truth, answers = (pd.read_csv(FOLDER / f"{name}.csv") for name in ("log", "truth", "answers"))
+    dataframe_regression.check(
+        truth_of(log.drop(columns="everybody"), log["everybody"], 0.5), basename="truth_of_log"
+    )
+    every, told = (score_table(truth, {"a": of}, []) for of in (answers, answers.dropna(subset="estimate")))
+    pd.testing.assert_frame_equal(every.frame, told.frame)
+    dataframe_regression.check(every.frame.reset_index(), basename="scores_of_answers")
