@@ -48,7 +48,11 @@ class Contents:
 
 
 def report(
-    overrides: Sequence[str], folder: Path | None, into: Sequence[Path], *, from_mlflow: bool = False
+    overrides: Sequence[str],
+    folder: Path | None = None,
+    into: Sequence[Path] = (),
+    *,
+    from_mlflow: bool = False,
 ) -> None:
     """Write the report of the runs in `outputs_dir`.
 
