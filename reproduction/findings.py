@@ -35,17 +35,18 @@ from reproduction.plan import ABLATION, grid
 NUMBER = r"(−?\d+(?:\.\d+)?)"
 # What cells of tables of results hold.
 MEAN = re.compile(NUMBER)
-SPREAD = re.compile(rf"{NUMBER}(?: (?:\(|± ){NUMBER})?")  # mean, and standard deviation if it has one
+SPREAD = re.compile(rf"{NUMBER} (?:\(|± ){NUMBER}")  # mean and standard deviation
+LEVEL = re.compile(rf"{NUMBER}(?: (?:\(|± ){NUMBER})?")  # the same, or a mean alone
 INTERVAL = re.compile(rf"{NUMBER} \[{NUMBER}, {NUMBER}\]")  # mean and 95 % interval
 PRINTED = re.compile(rf"\({NUMBER}, (?:in|out)side {NUMBER} to {NUMBER}\)")  # with our predictive interval
 COVERAGE = re.compile(rf"{NUMBER} %")
-ENDS = {"interval": INTERVAL, "deviation": SPREAD, "printed": PRINTED, "share": COVERAGE}  # of what is drawn
+ENDS = {"interval": INTERVAL, "deviation": LEVEL, "printed": PRINTED, "share": COVERAGE}  # of what is drawn
 
 WIDTH = 6.8  # inches
 GROUP = "harsh initial policy"
 EVERY = "all data sets"
 MEMORIES = ("step", "all")
-UTILITY, DPU, TEST = "effective utility ↑", "DPU ↓", "test utility ↑"
+TEST = "test utility ↑"
 
 
 def cell(key: str, group: str, name: str, column: str) -> str:
@@ -73,16 +74,13 @@ def numbers(pattern: re.Pattern[str], key: str, column: str) -> pd.DataFrame:
     return found.replace("−", "-", regex=True).astype(float)
 
 
-def findings(
-    overrides: Sequence[str], folder: Path | None = None, into: Sequence[Path] = (), jobs: int | None = None
-) -> bool:
-    """Write the text of a page and its figures from the tables of results in docs/; return True.
+def findings(overrides: Sequence[str], folder: Path | None = None, into: Sequence[Path] = ()) -> None:
+    """Write the text of a page and its figures from the tables of results in docs/.
 
     Args:
         overrides: `outputs_dir=`, of the figures' page.
         folder: of the figures' page; None: `findings` in outputs_dir.
         into: pages that get the text and the figures, docs/findings.md.
-        jobs: without effect; there are no runs.
 
     Raises:
         FairAllError: where a table of results, a cell or a page is missing.
@@ -92,7 +90,6 @@ def findings(
     for page in into:
         write(page, text())
     publish("findings", "FairAll: findings", {"": FIGURES}, config, folder=folder, into=into)
-    return True
 
 
 def text() -> str:

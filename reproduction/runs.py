@@ -54,19 +54,19 @@ class Durations:
         words, kind = (" ".join(planned.words), " ".join(self.overrides)), _kind(planned)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         line = pd.DataFrame([(*words, *kind, round(wall, 1), round(cpu, 1))], columns=COLUMNS)
-        line.to_csv(self.path, mode="a", header=not self.path.exists(), index=False)
+        line.to_csv(self.path, mode="a", header=not _begun(self.path), index=False)
 
-    def expected(self, planned: Iterable[Planned]) -> dict[str, float]:
-        """Expected elapsed seconds by key: reference durations, scaled by what has been measured here."""
+    def expected(self, planned: Iterable[Planned]) -> list[float]:
+        """Expected elapsed seconds: reference durations, scaled by what has been measured here."""
         measured = read_durations(self.path)
         measured = measured[measured["overrides"] == " ".join(self.overrides)]
         usual = sum(map(_usual, *(measured[key] for key in COLUMNS[2:5])))
         ratio = measured["wall_seconds"].sum() / usual if usual else 1.0
-        return {one.key: ratio * _usual(*_kind(one)) for one in planned}
+        return [ratio * _usual(*_kind(one)) for one in planned]
 
     def left(self, planned: Iterable[Planned], jobs: int) -> str:
         """Expected time that some runs take together, in words."""
-        seconds = self.expected(planned).values()
+        seconds = self.expected(planned)
         return in_words(max([sum(seconds) / jobs, *seconds]))
 
 
@@ -79,10 +79,14 @@ def _usual(model: str, dataset: str, seeds: int) -> float:
     return REFERENCE.get(model, {}).get(dataset, UNKNOWN) * seeds / REFERENCE_SEEDS
 
 
+def _begun(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
+
+
 def read_durations(path: Path) -> pd.DataFrame:
     """All measurements of a file; none where it does not exist. Lines cut off by a crash are left out."""
     # The engine that reads a quoted word without its end.
-    read = pd.read_csv(path, engine="python", on_bad_lines="skip") if path.exists() else pd.DataFrame()
+    read = pd.read_csv(path, engine="python", on_bad_lines="skip") if _begun(path) else pd.DataFrame()
     return read.reindex(columns=COLUMNS).fillna({"overrides": ""}).dropna()
 
 
@@ -160,7 +164,7 @@ def make(
     """
     jobs = jobs or _cores()
     durations = Durations(Path(planned[0].config.outputs_dir) / "reproduction.csv", added(overrides))
-    to_do, failures = _to_do(planned, durations)
+    to_do, failures = _to_do(planned)
     finished = len(planned) - len(to_do) - len(failures)
     needed = f"about {durations.left(to_do, jobs)}, {jobs} at once"
     print(f"Runs: {finished} finished, {len(to_do)} to do; {needed}", flush=True)
@@ -179,7 +183,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _to_do(planned: Sequence[Planned], durations: Durations) -> tuple[list[Planned], Failures]:
+def _to_do(planned: Sequence[Planned]) -> tuple[list[Planned], Failures]:
     """Runs that are not finished, in the order to make them, and runs that cannot be made with the reason.
 
     The longest are first, so that no core idles at the end. Runs of a method on the same data, such as those
@@ -193,8 +197,7 @@ def _to_do(planned: Sequence[Planned], durations: Durations) -> tuple[list[Plann
                 kinds.setdefault((one.model, one.dataset), []).append(one)
         except FairAllError as error:
             impossible.append((one, str(error)))
-    expected = durations.expected(planned)
-    longest = sorted(kinds.values(), key=lambda runs: -expected[runs[0].key])
+    longest = sorted(kinds.values(), key=lambda some: -_usual(*_kind(some[0])))
     return [one for some in zip_longest(*longest) for one in some if one], impossible
 
 

@@ -3,6 +3,7 @@
 import re
 import shutil
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 from fairall import FairAllError, places
 from fairall.display import Cell, PageFigure, PageTable, Row, frame_of, records_of
 from reproduction.findings import GROUP, MEAN, cell, numbers
-from reproduction.fingerprint import CHANGED, NAMED_IN, OF, SIMULATED, fingerprint
+from reproduction.fingerprint import CHANGED, NAMED_IN, OF, fingerprint
 from reproduction.pages import BEGIN, BESIDE, BLOCK, DOCS, SETTING, publish, read_table, refuse, shown_csv
 from reproduction.plan import LEADERBOARD, grid
 from reproduction.report import contents
@@ -121,14 +122,14 @@ def test_blocks_of_the_documentation_can_be_made() -> None:
 
 def test_a_block_names_the_configuration_that_it_is_of() -> None:
     outdated = []
-    today = {of: fingerprint(of) for of in (*NAMED_IN, *(f"simulations_{name}" for name in SIMULATED))}
+    today = cache(fingerprint)
     for page in sorted(DOCS.rglob("*.md")):
         for key, content in BLOCK.findall(page.read_text()):
             # Simulations have no configuration, and findings are of the tables of other pages.
             if not content or key == SETTING or page.stem in ("evidence", "scorecard", "findings"):
                 continue
             command, known = OF.findall(content)[-1]
-            if (known != today[command]) is not (CHANGED in content):
+            if (known != today(command)) is not (CHANGED in content):
                 outdated.append(f"{page.name}, {key}: make it anew, or say in it what {CHANGED}")
     assert outdated == []
 
