@@ -210,7 +210,8 @@ def _make(to_do: Sequence[Planned], jobs: int, durations: Durations) -> Failures
             while waiting and len(busy) < jobs:
                 busy.append(idle.pop() if idle else Worker())
                 busy[-1].begin(waiting.pop(0), *["threads=1"] * (jobs > 1))
-            for worker in select.select(busy, [], [])[0]:
+            # Waking every second, since a signal that reaches another thread ends no wait.
+            for worker in select.select(busy, [], [], 1)[0]:
                 wall, (cpu, reason) = time.monotonic() - worker.began, worker.outcome()
                 busy.remove(worker)
                 took = f"{in_words(wall)}, {cpu:.0f} s of CPU"
