@@ -17,6 +17,7 @@ from fairall.config.choices import choices, flattened, settings, with_parents
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "fairall"
+NODES_OF_A_LINE = 7  # of this project's code
 BUDGET = Path(__file__).with_name("budget.yaml")
 SLACK = 100  # by which a number may stand above the tree: whoever removes more lowers the number
 PYTHON = ("fairall", "tests", "reproduction", "benchmarks", "examples", "docs", "conf")
@@ -121,11 +122,11 @@ def raised(budget: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
         part = {
             name: sum(numbers[name].values()) for name in ("fairall", "tests", "others", "lines", "counts")
         }
-        # Simulations of coverage move from tests to reproduction, a study proves what a test had asserted.
+        # Simulations of coverage move from tests to reproduction, where a study proves what a test asserted.
+        # Its words move to YAML, a line of which counts as much as a line of code.
         return {
             "fairall and reserve": part["fairall"] + numbers["reserve"],
-            "tests and others": part["tests"] + part["others"],
-            "lines": part["lines"],
+            "tests, others and lines": part["tests"] + part["others"] + NODES_OF_A_LINE * part["lines"],
             "counts": part["counts"],
             "reserve": numbers["reserve"],
         }
@@ -175,7 +176,8 @@ def test_a_number_is_raised_only_by_lowering_another() -> None:
         ({"fairall": {"a": 15}, "reserve": 5}, []),
         ({"fairall": {"a": 11}}, ["fairall and reserve: 21 > 20"]),
         ({"fairall": {"a": 9}, "reserve": 11}, ["reserve: 11 > 10"]),
-        ({"lines": {"x": 4}, "others": {"x": 4}}, ["tests and others: 7 > 6", "lines: 4 > 3"]),
+        ({"lines": {"x": 4}, "others": {"x": -4}}, []),
+        ({"lines": {"x": 4}}, ["tests, others and lines: 34 > 27"]),
     ],
 )
 def test_what_is_raised_is_found(change: dict[str, Any], found: list[str]) -> None:
