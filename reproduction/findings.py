@@ -19,9 +19,7 @@ from matplotlib.figure import Figure
 
 from fairall import FairAllError, places
 from fairall.display import (
-    BLUE,
     GREY,
-    ORANGE,
     PageFigure,
     handles_of,
     legend_below,
@@ -38,15 +36,17 @@ NUMBER = r"(−?\d+(?:\.\d+)?)"
 # What cells of tables of results hold.
 MEAN = re.compile(NUMBER)
 SPREAD = re.compile(rf"{NUMBER} (?:\(|± ){NUMBER}")  # mean and standard deviation
+LEVEL = re.compile(rf"{NUMBER}(?: (?:\(|± ){NUMBER})?")  # the same, or a mean alone
 INTERVAL = re.compile(rf"{NUMBER} \[{NUMBER}, {NUMBER}\]")  # mean and 95 % interval
 PRINTED = re.compile(rf"\({NUMBER}, (?:in|out)side {NUMBER} to {NUMBER}\)")  # with our predictive interval
 COVERAGE = re.compile(rf"{NUMBER} %")
+ENDS = {"interval": INTERVAL, "deviation": LEVEL, "printed": PRINTED, "share": COVERAGE}  # of what is drawn
 
 WIDTH = 6.8  # inches
 GROUP = "harsh initial policy"
 EVERY = "all data sets"
 MEMORIES = ("step", "all")
-UTILITY, DPU, TEST = "effective utility ↑", "DPU ↓", "test utility ↑"
+TEST = "test utility ↑"
 
 
 def cell(key: str, group: str, name: str, column: str) -> str:
@@ -74,22 +74,13 @@ def numbers(pattern: re.Pattern[str], key: str, column: str) -> pd.DataFrame:
     return found.replace("−", "-", regex=True).astype(float)
 
 
-def spreads(key: str, column: str) -> pd.DataFrame:
-    """As `numbers`, the mean and one deviation to either side."""
-    found = numbers(SPREAD, key, column)
-    return pd.DataFrame({0: found[0], 1: found[0] - found[1], 2: found[0] + found[1]})
-
-
-def findings(
-    overrides: Sequence[str], folder: Path | None = None, into: Sequence[Path] = (), jobs: int | None = None
-) -> bool:
-    """Write the text of a page and its figures from the tables of results in docs/; return True.
+def findings(overrides: Sequence[str], folder: Path | None = None, into: Sequence[Path] = ()) -> None:
+    """Write the text of a page and its figures from the tables of results in docs/.
 
     Args:
         overrides: `outputs_dir=`, of the figures' page.
         folder: of the figures' page; None: `findings` in outputs_dir.
         into: pages that get the text and the figures, docs/findings.md.
-        jobs: without effect; there are no runs.
 
     Raises:
         FairAllError: where a table of results, a cell or a page is missing.
@@ -99,7 +90,6 @@ def findings(
     for page in into:
         write(page, text())
     publish("findings", "FairAll: findings", {"": FIGURES}, config, folder=folder, into=into)
-    return True
 
 
 def text() -> str:
@@ -123,8 +113,8 @@ def inside() -> str:
     """How many printed means are inside our predictive intervals with the switches of the authors' code."""
     keys = [f"printed_mean_{policy}_published_code" for policy in ("harsh", "lenient")]
     cells = pd.concat([read_table(key).stack() for key in keys])
-    inside, outside = (cells.str.contains(word).sum() for word in ("inside", "outside"))
-    return f"{inside} of the {inside + outside}"
+    found = cells.str.extract("(inside|outside)")[0].dropna()
+    return f"{(found == 'inside').sum()} of the {len(found)}"
 
 
 def reproduced(policy: str, splits: bool = True, kinds: Sequence[bool] = (False, True)) -> str:
@@ -187,29 +177,20 @@ def rarely() -> str:
     return f"{((many < 90) & (many < few)).sum()} of {many.count()}"
 
 
-def draw(
-    grid: Sequence[Any], panels: Sequence[Mapping[str, Any]], shared: Sequence[str] = (), legend: int = 0
-) -> Figure:
+def draw(grid: Sequence[Any], panels: Sequence[Mapping[str, Any]], legend: int = 0, **shared: bool) -> Figure:
     """A figure of `findings.yaml`.
 
     Args:
         grid: rows, columns and inches of its height.
-        panels: `means` of tables with their ends, or the name of a function that draws, and what it is given;
-            `axes`: titles and labels, the title's
-            `fontsize`; `zero`: width of a line at 0.
-        shared: axes of all panels.
+        panels: `means`, each with the arguments of `draw_means`, and `axes`, titles and labels.
         legend: its columns.
+        shared: axes of all panels.
     """
-    figure, axes_of = grid_of(*grid, width=WIDTH, **dict.fromkeys(shared, True))
+    figure, axes_of = grid_of(*grid, width=WIDTH, **shared)
     for axes, panel in zip(axes_of.ravel(), panels, strict=True):
-        for means in panel.get("means", ()):
+        for means in panel["means"]:
             draw_means(axes, **means)
-        if "draw" in panel:
-            DRAW[panel["draw"]](axes, *panel.get("of", ()))
-        if "zero" in panel:
-            axes.axvline(0, color=GREY, lw=panel["zero"])
         axes.set(**panel["axes"])
-        axes.title.set_fontsize(panel.get("fontsize", axes.title.get_fontsize()))
     if legend:
         legend_below(figure, handles_of(figure.axes), legend)
     return figure
@@ -219,93 +200,41 @@ def draw_means(
     axes: Axes,
     table: str,
     column: str,
-    group: str | None = None,
-    name: str | None = None,
-    rows: Any = None,
-    **drawn: Any,
+    of: Mapping[str, str],
+    ends: str = "interval",
+    rows: Mapping[str, str] | None = None,
+    line: Any = None,
+    start: float = 0,
+    **look: Any,
 ) -> None:
-    """Draw the means of a column of a table of docs/ with their ends: an interval, or one deviation.
+    """Draw means of a column of a table of docs/ with their ends, the first row on top.
 
     Args:
         axes: to draw on.
         table: its key.
         column: its heading.
-        group: whose rows are drawn, below their names.
-        name: of the rows that are drawn, below their groups.
-        rows: how many of them; or names to draw instead of theirs, in this order.
-        drawn: of `bars`.
+        of: the `group` or `name` of the rows, whose other word is beside them.
+        ends: of `ENDS`: an interval, one deviation, the interval for a printed mean, or none.
+        rows: names to draw in place of theirs, in this order.
+        line: name of the row that a vertical line marks, or a value.
+        start: where the first row is drawn.
+        look: of the means, as matplotlib's `color` and `label`.
     """
-    found = numbers(INTERVAL, table, column)
-    found = spreads(table, column) if found.isna().all(axis=None) else found
-    found = found if group is None else found.loc[group]
-    found = found if name is None else found.xs(name, level="name")
-    bars(axes, found.reindex(rows).rename(rows) if isinstance(rows, dict) else found.iloc[:rows], **drawn)
-
-
-def printed(axes: Axes, key: str) -> None:
-    """Printed effective utilities beside the predictive intervals of ours."""
-    found = numbers(PRINTED, key, UTILITY)
-    places = pd.Series(range(len(found)), found.index)
-    axes.barh(places, found[2] - found[1], 0.5, found[1], color=GREY, alpha=0.45, label="our interval")
-    within = found[0].between(found[1], found[2])
-    for word, colour, own in (("inside", BLUE, within), ("outside", ORANGE, ~within)):
-        axes.plot(found[0][own], places[own], "o", ms=3.5, color=colour, label=f"printed, {word}")
-    name_rows(axes, found.index)
-
-
-def credit(axes: Axes, column: str) -> None:
-    """Utility of all methods on German Credit beyond that of accepting everybody."""
-    cells = read_table("leaderboard_credit").loc[GROUP]
-    ranks = cells["rank by utility"].str.extract(r"(\d+)", expand=False).astype(float)
-    methods = ranks[cells["CPU seconds"] != ""].sort_values(kind="stable").index
-    everybody = numbers(MEAN, "leaderboard_credit", column)[0][GROUP, "accept everybody"]
-    beyond = spreads("leaderboard_credit", column).loc[GROUP].loc[methods] - everybody
-    bars(axes, beyond.where(beyond[0] > 0))
-    bars(axes, beyond.where(beyond[0] <= 0), ORANGE)
-
-
-def audits(axes: Axes, selection: str, score: str) -> None:
-    """Coverage of intervals of a score by the number of rows: of the accepted alone, and doubly robust."""
-    columns = [name for name in read_table("scores") if name.endswith("rows")]
-    sizes = [int(name.split()[0].replace(",", "")) for name in columns]
-    for ending, colour, label in (
-        ("", BLUE, "doubly robust"),
-        (", accepted alone", ORANGE, "the accepted alone"),
-    ):
-        at = (selection, f"{score}{ending}")
-        covered = [numbers(COVERAGE, "scores", column)[0][at] for column in columns]
-        axes.plot(sizes, covered, "o-", ms=3, color=colour, label=label)
-    axes.axhline(95, color=GREY, lw=0.8, ls="--")
-    axes.set(xscale="log", ylim=(0, 103))
-
-
-def truths(axes: Axes, worlds: Mapping[str, str], tools: Mapping[str, str]) -> None:
-    """Tools by ground-truth utility and CFU: the marks of some worlds, and the colours of tools."""
-    x, y = (numbers(INTERVAL, "questions_truth", of)[0] for of in ("CFU ↓", "ground-truth utility ↑"))
-    for world, mark in worlds.items():
-        for tool, colour in tools.items():
-            at = (world, tool)
-            axes.plot(x[at], y[at], mark, ms=5, color=colour, label=tool if mark == "o" else "")
-    axes.legend(handles_of([axes]).values(), handles_of([axes]).keys(), fontsize=6)
-
-
-def bars(axes: Axes, found: pd.DataFrame, colour: str = BLUE, start: float = 0, label: str = "") -> None:
-    """Draw means with their ends below each other, and name the rows."""
-    ends = [found[0] - found[1], found[2] - found[0]]
+    found = numbers(ENDS[ends], table, column).reindex(columns=range(3))
+    if ends == "deviation":
+        found = pd.DataFrame({0: found[0], 1: found[0] - found[1], 2: found[0] + found[1]})
+    for level, word in of.items():
+        found = found.xs(word, level=level)
+    found = found.reindex(rows).rename(rows) if rows else found
     at = start + np.arange(len(found))
-    axes.errorbar(found[0], at, xerr=ends, fmt="o", ms=3, lw=1, color=colour, label=label)
-    name_rows(axes, found.index)
+    axes.plot(found[0], at, "o", ms=3, **look)
+    axes.hlines(at, found[1], found[2], lw=1, color=look.get("color"))
+    if line is not None:
+        axes.axvline(found[0][line] if isinstance(line, str) else line, color=GREY, lw=0.6)
+    axes.set_yticks(range(len(found)), found.index if of else map(", ".join, found.index))
+    axes.set_ylim(len(found) - 0.5, -0.5)
 
 
-def name_rows(axes: Axes, index: pd.Index) -> None:
-    """Name the rows of a panel, the first on top; by group and name, where both are there."""
-    names = [one if isinstance(one, str) else f"{one[0].split(',')[0]}, {one[1]}" for one in index]
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.grid(axis="x", lw=0.3, alpha=0.5)
-
-
-DRAW = {function.__name__: function for function in (printed, credit, audits, truths)}
 FIGURES = tuple(
     PageFigure(key=f"findings_{key}", title=title, note=note, wide=True, draw=partial(draw, **drawn))
     for key, (title, note, drawn) in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text()).items()

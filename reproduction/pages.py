@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,6 @@ from reproduction.runs import in_words, read_durations
 
 BLOCK = re.compile(r"^<!-- begin: (\S+) -->\n(.*?)^<!-- end: \1 -->", re.DOTALL | re.MULTILINE)
 BEGIN = re.compile(r"^<!-- begin: (\S+) -->$", re.MULTILINE)
-PICTURE = re.compile(r"\(figures/([\w-]+)\.png\)")
-CELLS = re.compile(r"(?<!\\)\|")  # what parts the cells of a row in Markdown
 ESCAPED = re.compile(r"\\(.)|\*\*")
 DOCS = Path(__file__).parents[1] / "docs"
 INDEX = ["group", "name"]  # of rows
@@ -75,15 +74,14 @@ def publish(
     """
     outputs = Path(config.outputs_dir)
     folder = folder or outputs / own_name(name, config.preset)
-    every = [item for some in sections.values() for item in some]
     shown = {
-        section: cautioned([item for item in some if item.shown], config.preset)
+        section: kept
         for section, some in sections.items()
-        if any(item.shown for item in some)
+        if (kept := cautioned([item for item in some if item.shown], config.preset))
     }
-    line = f"made {datetime.now():%Y-%m-%d %H:%M}; {made()}"
+    line = f"Made {datetime.now():%Y-%m-%d %H:%M}; {made()}"
     write_page(folder, marked(title, config.preset), shown, made=line, **texts)
-    items = [item for some in shown.values() for item in some]
+    items = [*chain(*shown.values())]
     for path in (*folder.glob("figures/*"), *folder.glob("tables/*")):
         if path.suffix in ENDINGS and path.stem not in {item.key for item in items}:
             path.unlink()
@@ -91,16 +89,17 @@ def publish(
     if not into:
         return
     by_seed = by_seed_table(name, runs)
-    items += [by_seed] if by_seed.shown else []
-    tables = {BESIDE + item.key: item for item in items if isinstance(item, PageTable)}
-    below = f"*{_sentence('; '.join(line.split('; ')[:3]))}*\n{mark(name)}"  # time, Python, fairall
-    blocks = {SETTING: f"{setting(line, outputs)}\n"}
-    blocks |= {item.key: f"{_markdown(item)}\n{below}" for item in items}
-    blocks |= {key: f"[{escaped(of.title)}]({key}.csv). {below}" for key, of in tables.items()}
+    below = f"*{'; '.join(line.split('; ')[:3])}.*\n{mark(name)}"  # time, Python, fairall
+    blocks, tables = {SETTING: f"{setting(line, outputs)}\n"}, dict[str, str]()
+    for item in [*items, *[by_seed] * by_seed.shown]:
+        blocks[item.key] = f"{_markdown(item)}\n{below}"
+        if isinstance(item, PageTable):
+            blocks[BESIDE + item.key] = f"[{escaped(item.title)}]({BESIDE}{item.key}.csv). {below}"
+            tables[BESIDE + item.key] = shown_csv(item)
+    names = [by_seed.key, *(item.key for item in chain(*sections.values())), *known()]
     for page in into:
-        fill(page, blocks, lambda: [*(item.key for item in every), by_seed.key, *known()])
-        for key in set(BEGIN.findall(page.read_text())) & tables.keys():
-            write(page.parent / f"{key}.csv", shown_csv(tables[key]))
+        for key in fill(page, blocks, names) & tables.keys():
+            write(page.parent / f"{key}.csv", tables[key])
         copy_figures(page, folder / "figures")
         print(f"Blocks, tables and figures: {page}")
 
@@ -146,35 +145,33 @@ def read_table(key: str) -> pd.DataFrame:
     """
     path = DOCS / f"{BESIDE}{key}.csv"
     if path.exists():
-        cells = pd.read_csv(path, dtype=str, keep_default_na=False)
+        cells = pd.read_csv(path, dtype=str, keep_default_na=False).set_index(INDEX)
         if "shown" not in cells:
-            return cells.set_index(INDEX)
-        again = cells.groupby([*INDEX, "measure"]).cumcount()  # of rows of the same group and name
-        return cells.set_index([*INDEX, again, "measure"])["shown"].unstack(sort=False).droplevel(-1)
-    for page in sorted(DOCS.rglob("*.md")):
-        for name, content in BLOCK.findall(page.read_text()):
-            lines = [CELLS.split(line)[1:-1] for line in content.splitlines() if line.startswith("|")]
-            if name == key and lines:
-                head, _, *rows = ([ESCAPED.sub(r"\1", cell).strip() for cell in line] for line in lines)
-                return pd.DataFrame(rows, columns=[*INDEX, *head[2:]]).set_index(INDEX)
-    raise FairAllError(f"{DOCS}: no table of results {key}")
+            return cells
+        columns = cells["measure"].unique()
+        rows = cells["shown"].to_numpy().reshape(-1, len(columns))
+        return pd.DataFrame(rows, cells.index[:: len(columns)], columns)
+    pages = "\n".join(page.read_text() for page in DOCS.rglob("*.md"))
+    lines = re.findall(r"^\| (.*) \|$", dict(BLOCK.findall(pages)).get(key, ""), re.MULTILINE)
+    if not lines:
+        raise FairAllError(f"{DOCS}: no table of results {key}")
+    head, *shown = (ESCAPED.sub(r"\1", line).split(" | ") for line in lines)
+    return pd.DataFrame(shown, columns=[*INDEX, *head[2:]]).set_index(INDEX)
 
 
 def setting(line: str, outputs: Path) -> str:
     """When and on what a page was made, and how long its runs took."""
-    told = [line, f"{_processor()}, {os.cpu_count()} cores, {platform.system()}"]
+    path = Path("/proc/cpuinfo")  # of Linux; elsewhere the architecture is said
+    model = re.search(r"^model name\s*: (.+)", path.read_text() if path.exists() else "", re.MULTILINE)
+    told = [line, f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores, {platform.system()}"]
     measured = read_durations(outputs / "reproduction.csv")
     if len(measured):
         cpu, wall = (in_words(measured[f"{of}_seconds"].sum()) for of in ("cpu", "wall"))
         told.append(f"{cpu} of CPU, {wall} on the clock one after the other, in {len(measured)} commands")
-    return _sentence("; ".join(told))
+    return f"{'; '.join(told)}."
 
 
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
-
-
-def fill(page: Path, blocks: Mapping[str, str], known: Callable[[], Iterable[str]]) -> None:
+def fill(page: Path, blocks: Mapping[str, str], known: Iterable[str] = ()) -> set[str]:
     """Replace the contents of the blocks of a page: `<!-- begin: KEY -->` to `<!-- end: KEY -->`.
 
     Args:
@@ -182,37 +179,28 @@ def fill(page: Path, blocks: Mapping[str, str], known: Callable[[], Iterable[str
         blocks: new contents by key; a block without one stays as it is.
         known: keys of further tables and figures, which a block may have too.
 
+    Returns:
+        Keys of the blocks.
+
     Raises:
         FairAllError: where a key is unknown, or a block has no end.
     """
     text = page.read_text()
-    keys = BEGIN.findall(text)
-    ended = dict(BLOCK.findall(text))
-    names = {*blocks, *known()} if set(keys) - set(blocks) else set(blocks)
+    keys, names = {*BEGIN.findall(text)}, [*blocks, *known]
     for key in keys:
-        if key not in ended:
-            raise FairAllError(f"--into {page}: the block {key} has no <!-- end: {key} -->")
         if key.removeprefix(BESIDE) not in names:
-            raise FairAllError(f"--into {page}: no table or figure {key}{nearest(key, [*names])}")
-    begins, ends = "<!-- begin: {} -->\n", "<!-- end: {} -->"
-    for key, old in ended.items():
-        block = begins.format(key) + old + ends.format(key)
-        text = text.replace(block, begins.format(key) + blocks.get(key, old) + ends.format(key))
-    write(page, text)
+            raise FairAllError(f"--into {page}: no table or figure {key}{nearest(key, names)}")
+    for key in keys - dict(BLOCK.findall(text)).keys():
+        raise FairAllError(f"--into {page}: the block {key} has no <!-- end: {key} -->")
+    block = "<!-- begin: {0} -->\n{1}<!-- end: {0} -->"
+    write(page, BLOCK.sub(lambda old: block.format(old[1], blocks.get(*old.groups())), text))
+    return keys
 
 
 def copy_figures(page: Path, figures: Path) -> None:
     """Copy figures that a page names, and those that `figures/` beside it has already, from a folder."""
     beside = page.parent / "figures"
-    named = set(PICTURE.findall(page.read_text()))
     for path in figures.glob("*.png"):
-        if path.stem in named or (beside / path.name).exists():
-            beside.mkdir(parents=True, exist_ok=True)
+        if f"(figures/{path.name})" in page.read_text() or (beside / path.name).exists():
+            beside.mkdir(exist_ok=True)
             shutil.copyfile(path, beside / path.name)
-
-
-def _processor() -> str:
-    """Model of the processor on Linux, elsewhere its architecture."""
-    path = Path("/proc/cpuinfo")
-    model = re.search(r"^model name\s*: (.+)", path.read_text(), re.MULTILINE) if path.exists() else None
-    return model[1] if model else platform.machine()

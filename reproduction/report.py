@@ -40,7 +40,11 @@ CLAIMS = ("claims_splits_real", "claims_splits_synthetic")  # tables on other sp
 
 
 def report(
-    overrides: Sequence[str], folder: Path | None, into: Sequence[Path], *, from_mlflow: bool = False
+    overrides: Sequence[str],
+    folder: Path | None = None,
+    into: Sequence[Path] = (),
+    *,
+    from_mlflow: bool = False,
 ) -> None:
     """Write the report of the runs in `outputs_dir`.
 
