@@ -13,17 +13,7 @@ from typing import Any
 import yaml
 
 from fairall import FairAllError, determining
-from reproduction.plan import (
-    ABLATION,
-    ABLATION_BIAS,
-    ABLATION_WORLDS,
-    EVERY,
-    LEADERBOARD,
-    LOGS,
-    QUESTIONS,
-    SPLITS,
-    WORLDS,
-)
+from reproduction.plan import EVERY, LEADERBOARD, LOGS, SPLITS, SWEEPS
 
 CHECKOUT = Path(__file__).parents[1]
 # Files of reproduction/ that name the runs of each command; those of `evidence` are of no configuration.
@@ -32,10 +22,8 @@ NAMED_IN = {
     for command, sweeps in (
         ("report", (*EVERY, *SPLITS)),
         ("leaderboard", LEADERBOARD),
-        ("worlds", WORLDS),
-        ("ablation", (*ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS)),
         ("logs", LOGS),
-        *((f"questions_{word}", sweeps) for word, sweeps in QUESTIONS.items()),
+        *SWEEPS.items(),
     )
 } | {"rivals": ["rivals.yaml"], "reject_inference": ["reject_inference.yaml"]}
 # Studies of `simulations`, whose fingerprints are of their cases and of code.

@@ -28,14 +28,14 @@ def table(spec: Spec, runs: Iterable[Facts], cells: Iterable[Facts]) -> PageTabl
     Args:
         spec: with key, title and note.
         runs: finished or missing.
-        cells: each with its `PLACES`, and what is shown as `cell`, by default the mean of `spread` with its
+        cells: each with its `PLACES`, and what is shown as `text`, by default the mean of `spread` with its
             interval, bold where `corrected_p` is below `LEVEL`. Later ones replace earlier ones.
     """
     shown: dict[str, dict[str, dict[str, Facts]]] = {}
     for one in cells:
-        text = mean_interval(one.get("spread"), **one.get("look", {}))
-        cell = Cell(text, best=(one.get("corrected_p") or LEVEL) < LEVEL)
-        shown.setdefault(one["group"], {}).setdefault(one["name"], {})[one["column"]] = {"cell": cell} | one
+        shown.setdefault(one["group"], {}).setdefault(one["name"], {})[one["column"]] = one
+        text = one.get("text") or mean_interval(one.get("spread"), **one.get("look", {}))
+        one["cell"] = Cell(text, best=(one.get("corrected_p") or LEVEL) < LEVEL)
     found = dict.fromkeys(of for names in shown.values() for own in names.values() for of in own)
     columns = sorted(found) if "column" in spec else dict.fromkeys([*spec.get("measures", ()), *found])
     rows, records = [], []
@@ -100,7 +100,7 @@ def levels(spec: Spec, runs: Sequence[Facts]) -> list[Facts]:
                 found.append(row | {"name": REFERENCES[policy], "spread": spread})
     found = [one for one in found if one["spread"]]
     for one in found:
-        one["cell"] = mean_std(one["spread"].mean, one["spread"].std, **one["look"])
+        one["text"] = mean_std(one["spread"].mean, one["spread"].std, **one["look"])
     return found
 
 
@@ -113,7 +113,7 @@ def first(spec: Spec, runs: Sequence[Facts]) -> list[Facts]:
     for (_, _, heading), own in long(placed(spec, runs)).groupby([*PLACES], sort=False):
         by_tool = own.dropna(subset="value").set_index("seed").groupby("tool", sort=False)["value"]
         values = dict(iter(by_tool))
-        one = dict(own.iloc[0]) | {"cell": ""}
+        one = dict(own.iloc[0])
         cells.append(one)
         if len(values) > 1:
             best, after, *_ = sorted(
@@ -122,7 +122,7 @@ def first(spec: Spec, runs: Sequence[Facts]) -> list[Facts]:
             one["spread"] = paired_difference(values[best], values[after])
             one["corrected_p"] = pairwise_p(values)[frozenset((best, after))]
             ahead = mean_interval(one["spread"], **one["look"])
-            one["cell"] = Cell(f"{best}, {ahead} from {after}", best=(one["corrected_p"] or LEVEL) < LEVEL)
+            one["text"] = f"{best}, {ahead} from {after}"
     return cells
 
 
@@ -156,7 +156,7 @@ def effects(spec: Spec, runs: Sequence[Facts]) -> list[Facts]:
             n = sum(one["pairs"].iloc[0] for one in own)
             own.insert(0, _mean(pd.concat(own), ["name"]).assign(name=spec["over"], pairs=n))
         found += [one for part in own for one in cells_of(part.assign(group=f"{level} − {reference}"))]
-    counts = [one | {"column": "pairs", "cell": str(one["pairs"]), "spread": None} for one in found]
+    counts = [one | {"column": "pairs", "text": str(one["pairs"]), "spread": None} for one in found]
     return [*found, *counts]
 
 
@@ -176,8 +176,8 @@ def rates(spec: Spec, runs: Sequence[Facts]) -> list[Facts]:
         for name in sorted(sizes, key=sizes.__getitem__, reverse=True):
             place = {"group": words(spec["group"], run), "name": name}
             cells += [
-                place | {"column": "people", "cell": str(sizes[name])},
-                place | {"column": "label 1", "cell": number(people[name].base_rate)},
+                place | {"column": "people", "text": str(sizes[name])},
+                place | {"column": "label 1", "text": number(people[name].base_rate)},
                 place | {"column": run["tool"], "spread": people[name].accepted_in_window},
             ]
     return cells

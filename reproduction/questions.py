@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairall import FairAllError
-from reproduction.plan import QUESTIONS, nearest
+from reproduction.plan import nearest
 from reproduction.study import Study
 
-ASKED = {word: Study(f"questions_{word}") for word in QUESTIONS}
+ASKED = {word: Study(f"questions_{word}") for word in ("truth", "hidden", "groups", "amounts")}
 
 
 def questions(

@@ -35,7 +35,7 @@ def held(spec: Mapping[str, Any], runs: Sequence[Facts]) -> list[Facts]:
             inside, width = ends["low"].le(ends["truth"]) & ends["high"].ge(ends["truth"]), ""
             if rates:
                 width = f", {100 * (ends['high'] - ends['low']).mean():.1f}"
-            one = {"column": column, "cell": f"{inside.sum()} of {len(ends)}{width}"}
+            one = {"column": column, "text": f"{inside.sum()} of {len(ends)}{width}"}
             cells.append(one | {of: words(spec[of], run) for of in ("group", "name")})
     return cells
 
