@@ -36,8 +36,8 @@ WORLDS = {
         "good labels shown as bad",
         "effective utility ×100",
     ),
-    "worlds_shift": ("A shift of the labels at time step 100", STEP, "utility ×100"),
-    "worlds_feedback": ("What groups become, by credit scores", STEP, "change of mean score ×100"),
+    "worlds_shift": ("A shift at time step 100", STEP, "utility ×100"),
+    "worlds_feedback": ("What groups become, by credit scores", STEP, "change of score ×100"),
 }
 
 
@@ -167,14 +167,15 @@ def worlds(runs: list[Facts]) -> Iterator[Mark]:
         elif own[0]["sweep"] == "worlds_feedback":
             for group, width in (("advantaged", 1.1), ("disadvantaged", 0.6)):
                 scores = run.curve(f"mean_score_{group}").mean(axis=1).to_frame()
-                yield Mark(panel, scores - scores.iloc[0], look | {"lw": width})
+                yield Mark(panel, scores - scores.head(1).sum(), look | {"lw": width})
         else:
             by_level = {one["level"]: one["planned"].run for one in own}
             yield Mark(panel, pd.DataFrame({x: of.values(EFFECTIVE) for x, of in by_level.items()}).T, look)
             for policy in WITH_ROW:
                 of = {x: run.reference(policy, EFFECTIVE) for x, run in by_level.items()}
                 line = pd.Series({x: level.mean for x, level in of.items() if level}, dtype=float).to_frame()
-                yield Mark(panel, line, {"color": GREY, "ls": LEVELS[policy], "label": REFERENCES[policy]})
+                thin = {"color": GREY, "lw": 0.6, "ls": LEVELS[policy]}
+                yield Mark(panel, line, thin | {"label": REFERENCES[policy]})
 
 
 MARKS: dict[str, Callable[[list[Facts]], Iterator[Mark]]] = {
