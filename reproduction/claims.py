@@ -25,6 +25,13 @@ MEANING = (
     f"worse: worse by less than {100 * MARGIN:g} (×100), which is tested in the same way."
 )
 SECTION = "What reproduced"
+COUNTS = (
+    "claims reproduced",
+    "within 1 sd of print",
+    "within 2 sd",
+    "printed means inside",
+    "printed deviations inside",
+)
 COUNTED = ("verdict", "difference_in_paper_std", "statistic", "inside")  # columns of records
 
 
@@ -94,17 +101,11 @@ def claims_table(
     """A row per claim and a column per data set, those without any verdict left out."""
     judged = [one for one in verdicts if one.words != MISSING]
     datasets = [name for name in DATASETS if name in {one.dataset for one in judged}]
-    by_claim: dict[Claim, dict[str, str]] = {}
-    for one in judged:
-        by_claim.setdefault(one.claim, {})[one.dataset] = one.words
-    rows = [
-        Row(
-            measures(claim.measure)[0].label,
-            claim.text,
-            [Cell(words := own.get(name, MISSING), best=words.startswith(REPRODUCED)) for name in datasets],
-        )
-        for claim, own in by_claim.items()
-    ]
+    rows = []
+    for claim in dict.fromkeys(one.claim for one in judged):
+        own = {one.dataset: one.words for one in verdicts if one.claim == claim}
+        cells = [Cell(own[name], best=own[name].startswith(REPRODUCED)) for name in datasets]
+        rows.append(Row(measures(claim.measure)[0].label, claim.text, cells))
     records = [
         {"claim": claim.text, "measure": claim.measure, "dataset": dataset, "verdict": words, "p": p}
         for claim, dataset, words, p in judged
@@ -120,28 +121,23 @@ def counts_table(tables: Sequence[PageTable]) -> PageTable:
     Args:
         tables: of claims, `tables.methods_table` and `printed.printed_items`.
     """
-    rows, records = [], []
+    rows: list[Row] = []
     for setting in dict.fromkeys(table.setting for table in tables if table.setting):
         every = pd.concat([table.records for table in tables if table.setting == setting])
         own = every.reindex(columns=COUNTED)
         apart = own["difference_in_paper_std"].dropna().abs()
         inside = own.dropna(subset="inside").set_index("statistic")["inside"]
-        found = {
-            "claims reproduced": own["verdict"].dropna().isin([REPRODUCED, ON_SPLIT]),
-            "within 1 sd of print": apart <= 1.0,
-            "within 2 sd": apart <= 2.0,
-            "printed means inside": inside[inside.index == "mean"],
-            "printed deviations inside": inside[inside.index == "std"],
-        }
-        counts = {name: (int(held.sum()), len(held)) for name, held in found.items()}
-        rows.append(Row("", setting, [f"{n} of {total}" if total else "" for n, total in counts.values()]))
-        records += [
-            {"setting": setting, "count": name, "n": n, "of": total} for name, (n, total) in counts.items()
-        ]
+        counts = (
+            own["verdict"].dropna().isin([REPRODUCED, ON_SPLIT]),
+            *(apart <= 1.0, apart <= 2.0),
+            *(inside[inside.index == statistic] for statistic in ("mean", "std")),
+        )
+        cells = [f"{int(of.sum())} of {len(of)}" if len(of) else "" for of in counts]
+        rows.append(Row("", setting, cells))
     return table_of(
-        list(dict.fromkeys(record["count"] for record in records)),
+        COUNTS,
         rows,
-        records,
+        None,
         key="counts",
         title="How much reproduced",
         note="Claims: see the tables of claims. sd: our mean less the printed one in printed standard "

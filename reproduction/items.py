@@ -17,7 +17,7 @@ from reproduction.plan import Planned, missing_runs, runs_of
 def table_of(
     columns: Sequence[str],
     rows: Iterable[Row],
-    records: Iterable[Mapping[str, Any]],
+    records: Iterable[Mapping[str, Any]] | None,
     planned: Sequence[Planned] = (),
     **shown: Any,
 ) -> PageTable:
@@ -26,12 +26,13 @@ def table_of(
     Args:
         columns: headings of the cells.
         rows: what is shown.
-        records: for the CSV file.
+        records: for the CSV file; None: a row per row, as shown.
         planned: its runs, finished or missing.
         shown: key, title and note, and further fields of `PageTable`.
     """
-    missing = {"lacking": missing_runs(planned)} | shown
-    return PageTable(frame=frame_of(columns, rows), records=records_of(records), **missing)
+    missing, frame = {"lacking": missing_runs(planned)} | shown, frame_of(columns, rows)
+    known = frame.map(str).reset_index() if records is None else records_of(records)
+    return PageTable(frame=frame, records=known, **missing)
 
 
 def figure_of(

@@ -53,17 +53,9 @@ STUDIES: dict[str, dict[str, Any]] = {
     path.stem: yaml.safe_load(path.read_text())
     for path in sorted(Path(__file__).with_name("studies").glob("*.yaml"))
 }
-SWEEPS = {
-    name: tuple(itertools.chain.from_iterable(study["sweeps"].values())) for name, study in STUDIES.items()
-}
+SWEEPS = {name: tuple(itertools.chain(*study["sweeps"].values())) for name, study in STUDIES.items()}
 WORLDS = SWEEPS["worlds"]
-ABLATION, ABLATION_WORLDS, ABLATION_BIAS = map(tuple, STUDIES["ablation"]["sweeps"].values())
-# Sweeps of each question, by its word.
-QUESTIONS = {word: SWEEPS[f"questions_{word}"] for word in ("truth", "hidden", "groups", "amounts")}
-FURTHER = (
-    *(*SPLITS, *LEADERBOARD, *LOGS),
-    *itertools.chain.from_iterable(SWEEPS.values()),
-)
+ABLATION = STUDIES["ablation"]["sweeps"]["static"]
 PARTS = PAPER | {
     "splits": SPLITS,
     "worlds": WORLDS,
@@ -71,6 +63,7 @@ PARTS = PAPER | {
     "ablation": SWEEPS["ablation"],
     "logs": LOGS,
 }
+EVERY_SWEEP = (*EVERY, *SPLITS, *LEADERBOARD, *LOGS, *itertools.chain(*SWEEPS.values()))
 # Axes that set a value, not a group.
 SINGLE_VALUES = (
     "cost.value=",
@@ -179,7 +172,7 @@ def sweeps_of(parts: Iterable[str]) -> list[str]:
     Raises:
         FairAllError: where there is no such part.
     """
-    choices = {"all": EVERY} | PARTS | {sweep: (sweep,) for sweep in (*EVERY, *FURTHER)}
+    choices = {"all": EVERY} | PARTS | {sweep: (sweep,) for sweep in EVERY_SWEEP}
     wrong = [part for part in parts if part not in choices]
     if wrong:
         near = nearest(wrong[0], list(choices))
@@ -251,7 +244,7 @@ def _key_but_seeds(config: Config) -> str:
 
 def added(overrides: Iterable[str]) -> list[str]:
     """The words that change every run: neither a choice on an axis nor one of `PLACES`."""
-    axes = {str(key) for sweep in (*EVERY, *FURTHER) for key in grid(sweep)}
+    axes = {str(key) for sweep in EVERY_SWEEP for key in grid(sweep)}
     return [word for word in overrides if word.split("=")[0] not in axes and not word.startswith(PLACES)]
 
 
@@ -295,10 +288,9 @@ def _points(sweep: str, overrides: Sequence[str]) -> list[tuple[str, ...]]:
     """The words of each point of a sweep's grid that the user's words select."""
     axes = _axes(sweep)
     others = [word for word in overrides if word.split("=")[0] not in axes]
-    for word in overrides:
-        if word not in others:
-            key = word.split("=")[0]
-            axes[key] = [one for one in axes[key] if one in _values(word)]
+    for word in set(overrides).difference(others):
+        key = word.split("=")[0]
+        axes[key] = [one for one in axes[key] if one in _values(word)]
     shared = _shared(sweep, overrides)
     return [(*words, *shared, *others) for words in itertools.product(*axes.values())]
 
@@ -314,12 +306,11 @@ def _refuse_unknown(sweeps: Sequence[str], overrides: Sequence[str]) -> None:
     for word in overrides:
         key = word.split("=")[0]
         if all(key in axes for axes in grids):
-            known = list(dict.fromkeys(one for axes in grids for one in axes[key]))
+            known = dict.fromkeys(one for axes in grids for one in axes[key])
             names = [one.removeprefix(f"{key}=") for one in known]
-            for picked in _values(word):
-                if picked not in known:
-                    near = nearest(picked.removeprefix(f"{key}="), names)
-                    raise FairAllError(f"{picked}: not among these runs{near}; there are {', '.join(names)}")
+            for wrong in (one for one in _values(word) if one not in known):
+                near = nearest(wrong.removeprefix(f"{key}="), names)
+                raise FairAllError(f"{wrong}: not among these runs{near}; there are {', '.join(names)}")
 
 
 def _values(word: str) -> list[str]:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from matplotlib.figure import Figure
-
 from fairall import load_results, places
-from fairall.display import Item, PageTable
+from fairall.display import Item
 from reproduction.items import figure_of
 from reproduction.kinds import KINDS, Spec, table
 from reproduction.pages import publish, refuse
 from reproduction.plan import STUDIES, SWEEPS, Planned, distinct, grid, plan, with_runs
 from reproduction.runs import make
+from reproduction.study_figures import MARKS, draw_panels
 from reproduction.values import Facts, chosen, facts_of, finished, words
-
-Draw = Callable[[list[Facts]], Figure]
-Kind = Callable[[Spec, list[Facts]], PageTable]
 
 
 @dataclass(frozen=True)
@@ -28,15 +25,9 @@ class Study:
 
     Attributes:
         name: of its file in studies/, of the command, and of the folder in `outputs_dir`.
-        draw: draws its figure from the finished runs, if it has one.
-        able: whether the finished runs suffice for the figure.
-        kinds: of tables of its own, by name.
     """
 
     name: str
-    draw: Draw | None = None
-    able: Callable[[list[Facts]], object] = bool
-    kinds: Mapping[str, Kind] = field(default_factory=dict)
 
     def __call__(
         self,
@@ -104,16 +95,13 @@ class Study:
 
     def item(self, spec: Spec, runs: list[Facts]) -> Item:
         """The table or figure of some runs."""
-        there, draw = finished(runs), self.draw
-        if draw is None or "kind" in spec:
-            kind = {**KINDS, **self.kinds}[spec["kind"]]
-            return kind(spec, runs) if there or spec["kind"] in self.kinds else table(spec, runs, [])
+        there, kind = finished(runs), spec.get("kind", "")
+        if kind:
+            # Of logs, there are no runs.
+            return table(spec, runs, KINDS[kind](spec, runs) if there or kind == "held" else ())
+        marks = [*MARKS[spec["key"]](there)]
+        shown = {name: spec[name] for name in ("key", "title", "note")}
+        planned = [run["planned"] for run in runs]
         return figure_of(
-            spec["key"],
-            spec["title"],
-            spec["note"],
-            lambda: draw(there),
-            [run["planned"] for run in runs],
-            drawn=bool(self.able(there)),
-            wide=True,
+            draw=partial(draw_panels, marks), planned=planned, drawn=bool(marks), wide=True, **shown
         )
