@@ -17,6 +17,7 @@ Events: TypeAlias = dict[str, bool]  # what has happened
 COST = 0.4
 # Columns of a log, whose labels are known of accepted people.
 COLUMNS: dict[str, Any] = {"decision": "granted", "label": "repaid", "sensitive": "sex", "cost": COST}
+MODELS = ("propensity_model", "outcome_model")  # options of `evaluate`
 
 
 class People(NamedTuple):
@@ -48,12 +49,13 @@ class People(NamedTuple):
 
     def judged(self, model: str = "logistic", **options: Any) -> Evaluation:
         """The policy, by the log and models of a kind."""
-        return evaluate(self.target, self.table, **COLUMNS | models(model) | options)
+        return evaluate(self.target, self.table, **COLUMNS | dict.fromkeys(MODELS, model) | options)
 
 
-def models(kind: str) -> dict[str, str]:
-    """Options of `evaluate` for models of decision and label of a kind."""
-    return {"propensity_model": kind, "outcome_model": kind}
+@cache
+def many(people: Callable[..., Any], **world: Any) -> Any:
+    """A million people of a world."""
+    return people(np.random.default_rng(0), 1_000_000, **world)
 
 
 @cache

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from fairall.evaluate import evaluate
-from reproduction.population import Events, Random, covered, outside
+from reproduction.population import Events, Random, covered, many, outside
 
 LEVEL = 0.05
 ALIKE = 0.8  # share of a person's decisions that are the same one
 GROUPS = ["first", "second", "last"]
+ROLES = {"decision": "granted", "propensity": "p"}
 
 
 def adverse_impact(
@@ -37,11 +37,10 @@ def adverse_impact(
         policy: acceptance probabilities, shape (N,).
         options: of `evaluate`.
     """
-    table = pd.DataFrame({"group": np.repeat(range(len(sizes)), np.multiply(sizes, rows)), "propensity": 0.5})
-    table = table.assign(number=table.index, who=table.index // rows)
-    table["granted"] = random.random(len(table)) < chance
-    options |= {"sensitive": "group", "decision": "granted", "propensity": "propensity", "person": "who"}
-    return evaluate(policy, table, **options).table("impact").set_index("measure")
+    table = pd.DataFrame({"group": np.repeat(range(len(sizes)), np.multiply(sizes, rows)), "p": 0.5})
+    table = table.assign(who=table.index // rows, granted=random.random(len(table)) < chance)
+    found = evaluate(policy, table, sensitive="group", person="who", **ROLES, **options)
+    return found.table("impact").set_index("measure")
 
 
 def rates_of(random: Random, sizes: Sequence[int], rates: Sequence[float] = ()) -> np.ndarray:
@@ -99,11 +98,9 @@ def standardised(
         rows: of each person, of acceptance.
     """
     parameters, known = np.repeat(of, sizes, axis=1), getattr(stats, law)(*np.array(of))
-    if law == "beta":
-        log: dict[str, Any] = {"score": random.beta(*parameters)}
-    else:
-        log = {"policy": own_of(random, "decisions", parameters[0], rows), "rows": rows}
-    found = adverse_impact(random, sizes, reference="1", **log).loc["smd"]
+    policy = None if law == "beta" else own_of(random, "decisions", parameters[0], rows)
+    score = {} if policy is not None else {"score": random.beta(*parameters)}
+    found = adverse_impact(random, sizes, rows=rows, policy=policy, reference="1", **score).loc["smd"]
     truth = np.subtract(*known.mean()) / np.sqrt(np.average(known.var(), weights=sizes))
     events = covered({"covered": (found, truth)})
     return {"has an interval": bool(events)} | events
@@ -121,16 +118,11 @@ def grouped(random: Random, rows: int, kind: str) -> pd.DataFrame:
     return pd.DataFrame(table, columns=GROUPS).assign(granted=accepted, p=0.5, group=group)
 
 
-@cache
-def rates(kind: str) -> Any:
-    """Acceptance rates of the groups among a million people."""
-    return grouped(np.random.default_rng(0), 1_000_000, kind).groupby("group")["granted"].mean()
-
-
 def probable(random: Random, rows: int, kind: str) -> Events:
     """Which intervals contain the truth in a log of some rows, with probabilities of groups only."""
-    table, truth = grouped(random, rows, kind).drop(columns="group"), rates(kind)
-    found = evaluate(None, table, sensitive=GROUPS, decision="granted", propensity="p", reference="first")
+    table, everybody = grouped(random, rows, kind).drop(columns="group"), many(grouped, kind=kind)
+    truth = everybody.groupby("group")["granted"].mean()
+    found = evaluate(None, table, sensitive=GROUPS, reference="first", **ROLES)
     shown = found.table("impact").fillna({"high": np.inf}).set_index(["group", "measure"]).loc
     return covered(
         {
@@ -149,12 +141,6 @@ def unlike(random: Random, rows: int) -> tuple[pd.DataFrame, np.ndarray]:
     return table, 0.1 + 0.7 * expit(x[:, 0] + 0.5 * x[:, 1])
 
 
-@cache
-def accepted_men() -> float:
-    """Share of a million people whom men's acceptance probability would accept."""
-    return float(unlike(np.random.default_rng(0), 1_000_000)[1].mean())
-
-
 def treatment(random: Random, rows: int, points: float, model: str, what: str = "") -> Events:
     """Which intervals of equal treatment contain the truth.
 
@@ -168,18 +154,17 @@ def treatment(random: Random, rows: int, points: float, model: str, what: str = 
     table, chance = unlike(random, rows)
     accepts = chance - points / 100 * (table["sex"] == "f")
     table["granted"] = random.random(rows) < accepts
-    roles = {"sensitive": "sex", "decision": "granted", "propensity": "p", "reference": "m"}
-    found = evaluate(accepts.to_numpy() if what else None, table, propensity_model=model, **roles)
-    shown, men = found.table("treatment").set_index("measure").loc, accepted_men()
+    policy = accepts.to_numpy() if what else None
+    found = evaluate(policy, table, sensitive="sex", reference="m", propensity_model=model, **ROLES)
+    shown, men = found.table("treatment").set_index("measure").loc, many(unlike)[1].mean()
     women = men - points / 100
-    odds = women / (1 - women) / (men / (1 - men))
+    odds = np.exp(np.subtract(*logit([women, men])))
+    adjusted = shown["adjusted"]
     events = covered(
         {
-            "difference covered": (shown["adjusted"], women - men),
+            "difference covered": (adjusted, women - men),
             "odds ratio covered": (shown["odds_ratio"], odds),
         }
     )
-    found_one = (
-        {} if not events else {"interval of the difference without 0": outside(shown["adjusted"], 0.0)}
-    )
-    return {"refused": not events} | events | found_one
+    different = {"interval of the difference without 0": outside(adjusted, 0.0)}
+    return {"refused": not events} | events | (different if events else {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit
 from scipy.stats import t
 
 from fairall.report import LEVEL, paired_p
@@ -14,17 +15,16 @@ TRAINING, TEST = 700, 150
 
 
 def people(random: Random) -> tuple[np.ndarray, np.ndarray]:
-    """Two features, shape (N, 2), and labels, shape (N,)."""
+    """Two features, shape (2, N), and labels, shape (N,)."""
     talent = random.normal(size=PEOPLE)
     features = talent[:, None] + random.normal(size=(PEOPLE, 2))
-    return features, (random.random(PEOPLE) < 1 / (1 + np.exp(-0.5 - talent))).astype(float)
+    return features.T, 1.0 * (random.random(PEOPLE) < expit(0.5 + talent))
 
 
 def earned(feature: np.ndarray, label: np.ndarray, learnt: np.ndarray, test: np.ndarray) -> float:
     """Test utility at c = ½ of a least-squares fit to the labels of some people."""
-    inputs = np.column_stack([np.ones(PEOPLE), feature])
-    weights = np.linalg.lstsq(inputs[learnt], label[learnt], rcond=None)[0]
-    return float(((inputs[test] @ weights > 0.5) * (label[test] - 0.5)).mean())
+    fitted = np.polyfit(feature[learnt], label[learnt], 1)
+    return float(((np.polyval(fitted, feature[test]) > 0.5) * (label[test] - 0.5)).mean())
 
 
 def replicate(random: Random, labels: int, *, anew: bool = False) -> Events:
@@ -35,23 +35,22 @@ def replicate(random: Random, labels: int, *, anew: bool = False) -> Events:
         labels: number of training people whose labels a method learns from, at random.
         anew: draw other people for each split.
     """
-    features, label = people(random)
-    apart = []
+    (features, label), apart = people(random), []
     for _ in range(SPLITS):
         if anew:
             features, label = people(random)
         order = random.permutation(PEOPLE)
-        first, second = (
+        earnings = [
             earned(own, label, random.choice(order[:TRAINING], labels, replace=False), order[-TEST:])
-            for own in features.T
-        )
-        apart.append(first - second)
+            for own in features
+        ]
+        apart.append(np.subtract(*earnings))
     differences = pd.Series(apart)
-    p = paired_p(differences, 0 * differences)
-    error = differences.std() * np.sqrt(1 / SPLITS + TEST / TRAINING)
+    p, error = (
+        paired_p(differences, 0 * differences),
+        differences.std() * np.sqrt(1 / SPLITS + TEST / TRAINING),
+    )
     return {
         "differ, paired over splits": p is not None and p < LEVEL,
-        "differ, corrected for splits": bool(
-            abs(differences.mean()) > t.ppf(1 - LEVEL / 2, SPLITS - 1) * error
-        ),
+        "differ, corrected for splits": abs(differences.mean()) > t.ppf(1 - LEVEL / 2, SPLITS - 1) * error,
     }

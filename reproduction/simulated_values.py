@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pandas as pd
 from scipy.special import expit
@@ -12,18 +10,19 @@ from fairall.evaluate import compare, evaluate
 from reproduction.population import (
     COLUMNS,
     COST,
+    MODELS,
     Events,
     People,
     Random,
     applicants,
     covered,
-    models,
+    many,
     outside,
     truth,
 )
 
 LARGE, OTHERS = 80, (0.5, 0.6)  # people of the group beside the small one; shares accepted and good
-ESTIMATED = COLUMNS | models("logistic")
+ESTIMATED = COLUMNS | dict.fromkeys(MODELS, "logistic")
 GROUPED = ESTIMATED | {"sensitive": "group"}
 WATCHED = {"propensity": "p", "time": "row"}
 TRUTHS = ["utility", "gap of acceptance rates", "gap of true-positive rates"]
@@ -59,24 +58,18 @@ def few(random: Random, persons: int, accepts: float, good: float, rows: int = 1
     )
 
 
-@cache
-def swapped(first: str, second: str) -> dict[str, float]:
-    """The share of positive labels of those whom only the second policy accepts, and the margin."""
-    people = applicants(np.random.default_rng(0), 1_000_000)
-    swapped_in = (1.0 - people[first]) * people[second]
-    gained = (people[second] - people[first]) @ (people["chance"] - COST)
-    return {"good": swapped_in @ people["chance"] / swapped_in.sum(), "margin": gained / swapped_in.sum()}
-
-
 def swaps(random: Random, first: str, second: str, propensities: str, rows: int) -> Events:
     """Which intervals of those whom only the second policy accepts contain the truth; "p": the decisions."""
-    people = applicants(random, rows)
-    shown = people[["score", "sex", *(["p"] if propensities == "recorded" else [])]]
+    people, everybody = applicants(random, rows), many(applicants)
+    recorded = {"propensity": "p"} if propensities == "recorded" else {}
+    shown = people[["score", "sex", *recorded.values()]]
     log = People.decided(random, shown, None, people["p"], people["chance"]).table
     a, b = (None if name == "p" else people[name] for name in (first, second))
-    recorded = {"propensity": "p"} if "p" in log else {}
     found = compare(a, b, log, **ESTIMATED, **recorded).table("swaps").set_index(["set", "measure"])
-    return covered({name: (found.loc["second", name], true) for name, true in swapped(first, second).items()})
+    swapped_in = (1.0 - everybody[first]) * everybody[second]
+    gained = (everybody[second] - everybody[first]) @ (everybody["chance"] - COST)
+    summed = {"good": swapped_in @ everybody["chance"], "margin": gained}
+    return covered({name: (found.loc["second", name], of / swapped_in.sum()) for name, of in summed.items()})
 
 
 def several(random: Random, rows: int, who: str) -> People:
@@ -103,28 +96,18 @@ def loggers(random: Random, rows: int, who: str, model: str) -> Events:
     return covered({name: (own, truth(several, 1_000_000, who=who)) for name, own in told.items()})
 
 
-@cache
-def ends() -> np.ndarray:
-    """`TRUTHS` of the strictest and of the most lenient policy, gaps with their sign, shape (2, 3)."""
-    people = applicants(np.random.default_rng(0), 1_000_000)
-    chance, sign = people["chance"], np.where(people["sex"] == "f", 2.0, -2.0)
-    parts = np.transpose([chance - COST, sign, sign * chance / chance.mean()])
-    return people[["strict", "p"]].to_numpy().T @ parts / len(people)
-
-
 def learner(random: Random, rows: int) -> tuple[pd.DataFrame, np.ndarray]:
     """A log whose leniency, from 0 to 1, follows the labels of accepted people; and its mean until each row.
 
-    Acceptance probabilities are a mixture of those of `ends`, so that all that is true of them is one too.
+    Acceptance probabilities are a mixture of `strict` and `p`, so that all that is true of them is one too.
     """
     people = applicants(random, rows)
     strict, fixed, chance = people[["strict", "p", "chance"]].to_numpy().T
     label, uniform = random.random((2, rows))
     label, lenient, surplus = label < chance, np.empty(rows), 0.0
-    for row in range(rows):
+    for row, (low, high, good, drawn) in enumerate(zip(strict, fixed, label, uniform, strict=True)):
         lenient[row] = expit(surplus)
-        accepts = strict[row] + lenient[row] * (fixed[row] - strict[row])
-        surplus += 0.1 * (uniform[row] < accepts) * (label[row] - 0.6)
+        surplus += 0.1 * (drawn < low + lenient[row] * (high - low)) * (good - 0.6)
     p = strict + lenient * (fixed - strict)
     log = people[["score", "sex"]].assign(p=p, row=range(rows), fixed=fixed, granted=uniform < p)
     log["repaid"] = np.where(log["granted"], label, np.nan)
@@ -134,10 +117,13 @@ def learner(random: Random, rows: int) -> tuple[pd.DataFrame, np.ndarray]:
 def watched(random: Random) -> Events:
     """Which intervals contain the truth at all moments of a learner's log."""
     table, lenient = learner(random, 2000)
+    everybody, events = many(applicants), {}
+    chance, sign = everybody["chance"], np.where(everybody["sex"] == "f", 2.0, -2.0)
+    parts = np.transpose([chance - COST, sign, sign * chance / chance.mean()])
+    ends = everybody[["strict", "p"]].to_numpy().T @ parts / len(parts)  # gaps with their sign
     found = compare(None, "fixed", table, **ESTIMATED, **WATCHED).table("monitor").dropna(subset="rows")
-    events = {}
     for (policy, what), own in found.groupby(["policy", "what"]):
-        low, high = ends()[:, TRUTHS.index(what.removeprefix("guaranteed "))]
+        low, high = ends[:, TRUTHS.index(what.removeprefix("guaranteed "))]
         share = 1.0 if policy == "B: fixed" else lenient[own["rows"].astype(int) - 1]
         events[f"{policy}, {what}"] = not outside(own, abs(low + share * (high - low))).any()
     return events
