@@ -66,7 +66,7 @@ def _run(command: str, given: dict[str, Any]) -> bool:
     own = evidence if command == "evidence" else getattr(import_module(f"reproduction.{command}"), command)
     for name in given.keys() - signature(own).parameters:
         if value := given.pop(name):
-            what = value[0] if isinstance(value, list) else f"--{name}"
+            what = value[0] if isinstance(value, list) else f"--{name.replace('_', '-')}"
             raise FairAllError(f"{what}: not possible with {command}")
     return own(**given) is not False
 
@@ -124,8 +124,8 @@ def _parsed(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
     parser.add_argument("--answers", type=Path, help="of logs: CSV of another estimator, to be scored too")
     parser.add_argument("--logs", type=_whole, help="of evidence: number of a basic kind (200)")
     hours = (
-        "of evidence: until neither a log nor a simulation is begun any more, of which logs take three "
-        "quarters at most; 0 only writes the pages (until all are done)"
+        "of evidence and simulations: until neither a log nor a simulation is begun any more, of which logs "
+        "take three quarters at most; 0 only writes the pages (until all are done)"
     )
     parser.add_argument("--hours", type=float, help=hours)
     given = vars(parser.parse_intermixed_args(words))
