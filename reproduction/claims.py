@@ -25,6 +25,7 @@ MEANING = (
     f"worse: worse by less than {100 * MARGIN:g} (×100), which is tested in the same way."
 )
 SECTION = "What reproduced"
+NONE = pd.Series(dtype=float)  # values of a missing run
 COUNTS = (
     "claims reproduced",
     "within 1 sd of print",
@@ -71,9 +72,7 @@ def judge(claims: Iterable[Claim], planned: Sequence[Planned]) -> list[Verdict]:
     for claim in claims:
         pair = claim.model, claim.other
         ahead = [
-            beyond(claim, *(runs[model].values(claim.measure) for model in pair))
-            if runs.keys() >= {*pair}
-            else pd.Series(dtype=float)
+            beyond(claim, *(runs[name].values(claim.measure) if name in runs else NONE for name in pair))
             for runs in datasets.values()
         ]
         corrected = holm([paired_p(series, 0 * series) for series in ahead])

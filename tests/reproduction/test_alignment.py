@@ -49,7 +49,10 @@ def test_seeds_are_switched_or_flipped_by_the_thresholds_of_the_warnings() -> No
 
 def test_measures_of_aligned_seeds_are_apart_from_those_of_others() -> None:
     # A seed without latent measures is neither aligned nor misaligned.
-    changes = {"latent_variance_gap": [None, 0.1, 1.3, 0.1, 0.2], "mean_cfu": [None] * 5}
+    changes: dict[str, list[Any]] = {
+        "latent_variance_gap": [None, 0.1, 1.3, 0.1, 0.2],
+        "mean_cfu": [None] * 5,
+    }
     changes |= {"mean_utility": [0.1, 0.2, 0.3, 0.4, 0.6]}
     table = alignment_table(plans(with_latents("protocol=published_code", changes=changes)))
     shown = [str(cell) for cell in table.frame.loc["Synthetic", "published_code"]]
