@@ -44,12 +44,12 @@ figure or `setting`, and copies the figures that the page names."""
 LOGS_SHARE = 0.75  # of the hours of `evidence`, the rest is for simulations
 
 
-def main(words: Sequence[str]) -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code; a mistake of the user's is one line."""
     # Read when numpy and torch are imported; and so that Hydra raises what it would print.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    command, given = _parsed(words)
+    command, given = _parsed(sys.argv[1:] if words is None else words)
     try:
         return 0 if _run(command, given) else 1
     except FairAllError as error:
@@ -144,4 +144,4 @@ def _stop(number: int, _: Any) -> NoReturn:
 if __name__ == "__main__":
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stop)
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -40,11 +40,11 @@ def replicate(random: Random, labels: int, *, anew: bool = False) -> Events:
         if anew:
             features, label = people(random)
         order = random.permutation(PEOPLE)
-        earnings = [
+        first, second = (
             earned(own, label, random.choice(order[:TRAINING], labels, replace=False), order[-TEST:])
             for own in features
-        ]
-        apart.append(np.subtract(*earnings))
+        )
+        apart.append(first - second)
     differences = pd.Series(apart)
     p, error = (
         paired_p(differences, 0 * differences),

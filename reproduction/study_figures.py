@@ -14,12 +14,13 @@ from fairall.display import BLUE, GREEN, GREY, ORANGE, handles_of, legend_below
 from fairall.metrics import Spread
 from fairall.report import WITH_ROW, look_of, method_label, paired_difference
 from fairall.results import LEVELS, REFERENCES, band, interval
-from reproduction.figures import LINES, SMOOTH
+from reproduction.figures import LINES
 from reproduction.items import grid_of
 from reproduction.plan import Planned
 from reproduction.values import CONSTANT, LATENT, RULES, Facts, by_words, words
 
 ACROSS = 3  # panels side by side
+SMOOTH = 10  # time steps that curves are averaged over
 COLOURS = dict(zip((*RULES.values(), LATENT), (GREY, ORANGE, GREEN, BLUE), strict=True))
 EQUAL = "oracle_fair"  # the reference whose DPU on test people is their noise
 STYLES = {"none": "-", "epsilon": "--"}  # by exploration

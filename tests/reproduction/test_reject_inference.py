@@ -1,16 +1,16 @@
 """The study of reject inference: rejectkit's splits and masks, and differences from accepted only."""
 
 import sys
-from itertools import product
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
 
 from fairall import FairAllError
 from reproduction import reject_inference as study
@@ -18,17 +18,16 @@ from reproduction.pages import read_table
 
 PAGE = Path(__file__).parents[2] / "docs" / "reject_inference.md"
 SENTENCES = yaml.safe_load(Path(__file__).with_suffix("").joinpath("sentences.yaml").read_text())
-INFERRED = "RejectInferenceClassifier"
 SMALL: dict[str, Any] = {
-    "dataset": "credit",
+    "dataset": ["credit"],
     "states": 2,
     "most": 600,
     "FairAll": {name: {"model": "accepted_only"} for name in ("Every label", "Accepted only")},
     "rejectkit": {
         "Every label": {},
         "Accepted only": {},
-        "Parcelling": {"kind": INFERRED, "method": "parcelling", "method_params": {"uplift": 1.5}},
-        "Heckman": {"kind": "HeckmanClassifier"},
+        "Parcelling": {"method": "parcelling", "parameters": {"uplift": 1.5}},
+        "Heckman": {"method": "heckman"},
     },
 }
 
@@ -36,27 +35,41 @@ SMALL: dict[str, Any] = {
 @pytest.fixture
 def package(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The package, and a study of two random states of German Credit."""
-    monkeypatch.setattr(study, "AXES", study.AXES | SMALL)
+    small = study.axes() | SMALL
+    monkeypatch.setattr(study, "axes", lambda: small)
     return pytest.importorskip("rejectkit", reason="pip install rejectkit==0.3.0")
 
 
-def test_gains_are_within_people_split_and_mask() -> None:
-    """Of methods on two data sets and three states, in the first of which there is nothing to gain."""
+@pytest.fixture
+def found() -> pd.DataFrame:
+    """Measures of methods on two data sets and three states, in which a method gains nothing in the first."""
     gains = {"Accepted only": 0.0, "Every label": 0.02, "Heckman": -0.01}
-    axes = ({"credit": 0.7, "compas": 0.6}, range(3), gains)
-    rows = [
-        dict.fromkeys(("auc", "ks", "utility", "parity_utility"), axes[0][dataset] + state * (0.01 + gain))
-        | {"dataset": dataset, "seed": state, "method": method, "dpu": 0.1, "parity_dpu": 0.0}
-        for dataset, state, (method, gain) in product(*axes[:2], gains.items())
-    ]
-    found = pd.DataFrame(rows).assign(selection="mar", code="FairAll")
+    axes = ({"credit": 0.7, "compas": 0.6}, range(3), gains, study.MEASURES)
+    index = pd.MultiIndex.from_product(axes, names=["dataset", "state", "method", "measure"])
+    values = pd.Series([axes[0][one[0]] + one[1] * (0.01 + gains[one[2]]) for one in index], index)
+    return values.unstack().reset_index().assign(selection="mar", code="FairAll", dpu=0.1, parity_dpu=0.0)
+
+
+def test_differences_are_within_people_split_and_mask(found: pd.DataFrame) -> None:
+    gain = study.differences(found, "auc")
+    row = gain.loc[("mar", "FairAll", "credit"), "Heckman"]
+    np.testing.assert_allclose(row, [0.0, -0.01, -0.02], atol=1e-12)
+    spread = study.spread_of(gain, ("mar", "FairAll", "Every label"))
+    assert spread is not None
+    assert (spread.mean, spread.std) == pytest.approx((0.02, 0.02))
+    assert study.spread_of(gain, ("mar", "rejectkit", "Heckman")) is None
+    # The first state does not count: every label gains nothing there.
+    assert study.recovered(found)["mar", "FairAll"].to_dict() == pytest.approx(
+        {"Accepted only": 0.0, "Every label": 1.0, "Heckman": -0.5}
+    )
+
+
+def test_tables_have_a_row_per_method_and_the_figure_is_drawn(found: pd.DataFrame) -> None:
     figure, table, by_data = study.items_of(found, [])
-    assert table.frame.iloc[:, :2].to_numpy().tolist() == [
-        ["0.0 [0.0, 0.0]", "0"],
-        ["2.0 [−3.0, 7.0]", "100"],
-        ["−1.0 [−3.5, 1.5]", "−50"],
+    assert [name for _, name in table.frame.index] == [
+        f"{name} (FairAll)" for name in ("Accepted only", "Every label", "Heckman")
     ]
-    assert {*table.frame["DPU ↓"]} == {"10.0"}
+    assert [*table.frame.iloc[2, :2]] == ["−1.0 [−3.5, 1.5]", "−50"]
     assert by_data.frame.shape == (3, 4)
     assert len(figure.draw().axes) == 2
 
@@ -80,16 +93,33 @@ def test_mistakes_are_one_line(
 def test_masks_and_measures_are_those_of_the_package(
     selection: str, package: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    split = Mock(wraps=train_test_split)
+    whole: list[np.ndarray] = []
+
+    def split(*arrays: np.ndarray, **options: Any) -> list[np.ndarray]:
+        whole.extend(arrays)
+        return train_test_split(*arrays, **options)
+
     monkeypatch.setattr(study, "train_test_split", split)
-    fitted = pd.DataFrame(study.fits("credit", selection)).query("seed == 1 and code == 'rejectkit'")
-    people, strength = split.call_args.args[0], 1.0 if selection == "mnar" else 2.0
+    people = study.masked("credit", selection, 1)
+    x, bad, draw = np.column_stack([people.x[0], people.s[0]]), 1 - people.label[0], np.random.default_rng(1)
+    strength = 1.0 if selection == "mnar" else 2.0
+    if selection == "cutoff":
+        score = -LogisticRegression(max_iter=1000).fit(x, bad).predict_proba(x)[:, 1]
+    else:
+        own = StandardScaler().fit_transform(x) @ draw.normal(size=x.shape[1])
+        score = strength * own / own.std() + draw.normal(size=len(x))
+        score += (selection == "mnar") * (1.0 - 2.0 * bad)
+    assert (people.accepted == (score >= np.quantile(score, 0.4))).all()
+    assert abs(people.accepted.mean() - 0.6) < 0.01
+
     benchmark = package.MaskedRejectBenchmark(selection, selection_strength=strength, random_state=1)
-    x, bad = people.drop(columns="label").to_numpy(), 1 - people["label"].to_numpy()
-    table = benchmark.compare(
-        ["parcelling", "heckman"], x, bad, method_params={"parcelling": {"uplift": 1.5}}
-    )
-    np.testing.assert_allclose(fitted[["auc", "ks"]], table[["auc", "ks"]], atol=1e-12)
+    everybody, given = np.column_stack(whole[:2]), {"parcelling": {"uplift": 1.5}}
+    table = benchmark.compare(["parcelling", "heckman"], everybody, 1 - whole[2], method_params=given)
+    ours = {row["method"]: row for row in study.judged(people, 1) if row["code"] == study.THEIRS}
+    for theirs, name in zip(("oracle", "naive", "parcelling", "heckman"), SMALL["rejectkit"], strict=True):
+        assert [ours[name][key] for key in ("auc", "ks")] == pytest.approx(
+            [*table.loc[theirs, ["auc", "ks"]]], abs=1e-12
+        )
 
 
 def test_a_study_goes_on_from_what_it_has(
@@ -114,14 +144,14 @@ class Cell(str):
 def test_what_the_page_says_is_in_its_tables() -> None:
     page = " ".join(PAGE.read_text().replace("\\", "").split())
     table, by_data = (read_table(f"reject_inference{of}") for of in ("", "_data"))
-    assert len(table) == len(by_data) == 3 * (len(study.AXES["FairAll"]) + len(study.AXES["rejectkit"]))
+    assert len(table) == len(by_data) == 3 * (len(study.axes()["FairAll"]) + len(study.axes()["rejectkit"]))
     shown = table.join(by_data)
     for sentence in SENTENCES:
         cells = [Cell(shown.loc[(selection, name), column]) for selection, name, column in sentence["of"]]
         assert sentence["say"].format(*cells) in page
     mean = shown.map(lambda cell: float(cell.split(" ")[0].replace("−", "-") or "nan"))
     gain = mean[["AUC ↑", "utility ↑"]]
-    features, label, score = (gain.loc[selection] for selection in study.AXES["selection"].values())
+    features, label, score = (gain.loc[selection] for selection in study.SELECTIONS.values())
     assert (features.drop(["Every label (FairAll)", "Every label (rejectkit)"]) <= 0).all(axis=None)
     assert label.loc["Parcelling, uplift 1 (FairAll)"].max() <= 0
     parcelling = score.filter(like="(FairAll)", axis=0).filter(like="Parcelling", axis=0)
