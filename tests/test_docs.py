@@ -178,7 +178,7 @@ def test_commands_of_pages_end_well(page: str, tmp_path: Path) -> None:
         assert len(said) >= 3
         assert [row for row in DIGITS.findall(text) if row not in "".join(said)] == []
     for command in re.findall(r"`(python -m reproduction runs [^`]+)`", text):  # hours
-        assert re.match(r"\d+ runs: ", run(f"{command} --dry-run", tmp_path))
+        assert run(f"{command} --dry-run", tmp_path).startswith("Runs: ")
 
 
 @pytest.mark.whole
