@@ -14,11 +14,11 @@ run: .venv/installed
 	$(BIN)/python -m fairall $(ARGS)
 
 # A worker per core, each with one thread; plain `pytest` runs in one process.
-test: MARKS := not slow and not whole
+test: MARKS := -m "not whole"
 # With kills, the wheel, servers, notebooks and simulations: what CI runs.
-test-all: MARKS := not slow
+test-all: MARKS :=
 test test-all: .venv/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "$(MARKS)" -n auto --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(MARKS) -n auto --dist worksteal
 
 check: .venv/installed-dev
 	$(BIN)/ruff check .

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
@@ -33,7 +34,7 @@ since every measurement has a process and a folder of its own. Raw files are loo
   python -m benchmarks evaluate --rows 100000 --columns 300
   python -m benchmarks live --rows 100000 --columns 10
   python -m benchmarks mutants fairall/live/due.py tests/live
-  python -m benchmarks soak --kills 200 --verbs 100 --inputs 20000
+  python -m benchmarks soak --verbs 100 --inputs 20000
 
 `run` and `compare` write measurements.csv, every one as soon as it is made, and report.md."""
 
@@ -101,24 +102,9 @@ def _probe(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _tables(arguments: argparse.Namespace) -> int:
-    from benchmarks.tables import measured
-
-    print(_text(measured(arguments.rows, arguments.columns)))
-    return 0
-
-
-def _evaluate(arguments: argparse.Namespace) -> int:
-    from benchmarks.evaluate import measured
-
-    print(_text(measured(arguments.rows, arguments.columns)))
-    return 0
-
-
-def _live(arguments: argparse.Namespace) -> int:
-    from benchmarks.live import measured
-
-    print(_text(measured(arguments.rows, arguments.columns)))
+def _wide(arguments: argparse.Namespace) -> int:
+    module = import_module(f"benchmarks.{arguments.command}")
+    print(_text(module.measured(arguments.rows, arguments.columns)))
     return 0
 
 
@@ -143,7 +129,6 @@ def _soak(arguments: argparse.Namespace) -> int:
     soak = Soak(arguments.seed, arguments.out or _new_folder("soak"))
     print(f"Random numbers: --seed {soak.seed}. Files of failures: {soak.folder}", flush=True)
     if arguments.only is None:
-        soak.kill(arguments.kills)
         soak.kill_verbs(arguments.verbs)
         soak.inputs(arguments.inputs)
     else:
@@ -183,10 +168,10 @@ def count(word: str) -> int:
 
 def case(word: str) -> tuple[str, int]:
     """A case of the soak test."""
-    from benchmarks.soak import INPUTS, KILLED, VERBS
+    from benchmarks.soak import INPUTS, VERBS
 
     kind, _, number = word.partition(":")
-    kinds = [KILLED, VERBS, *INPUTS]
+    kinds = [VERBS, *INPUTS]
     if kind not in kinds or not number.isdecimal():
         raise argparse.ArgumentTypeError(f"it must be KIND:NUMBER, KIND one of {', '.join(kinds)}")
     return kind, int(number)
@@ -219,7 +204,7 @@ def _parser() -> Parser:
     pair = command("compare", _compare, "the same of two revisions in turn, A B A B ..., and B/A")
     pair.add_argument("a", metavar="A", help="branch, tag or commit; . is the working tree")
     pair.add_argument("b", metavar="B", help="the same")
-    parts = command("probe", _probe, "the parts of one run, beside a bound by the products of its nets")
+    parts = command("probe", _probe, "the parts of one run")
     for measuring in (one, pair, parts):
         measuring.add_argument("words", nargs="*", metavar="KEY=VALUE", help="of `python -m fairall`")
     for measuring in (one, pair):
@@ -228,14 +213,15 @@ def _parser() -> Parser:
             "--repeats", type=whole_number, default=3, metavar="N", help="of every command or pair (3)"
         )
 
-    wide = command("tables", _tables, "checking a wide table, as CSV and as Parquet")
-    log = command("evaluate", _evaluate, "an audit of a large log of decisions")
-    ledger = command("live", _live, "a ledger beside `decide`")
-    for table in (wide, log, ledger):
-        table.add_argument(
-            "--rows", type=whole_number, default=100_000, metavar="N", help="of the table (100000)"
-        )
-        table.add_argument("--columns", type=whole_number, default=300, metavar="N", help="likewise (300)")
+    for name, help_ in {
+        "tables": "checking a wide table, as CSV and as Parquet",
+        "evaluate": "an audit of a large log of decisions",
+        "live": "a ledger beside `decide`",
+    }.items():
+        wide = command(name, _wide, help_)
+        for option, usual in (("rows", 100_000), ("columns", 300)):
+            help_of = f"of the table ({usual})"
+            wide.add_argument(f"--{option}", type=whole_number, default=usual, metavar="N", help=help_of)
 
     changed = command("mutants", _mutants, "the share of mutants of a module that tests notice")
     changed.add_argument("module", metavar="MODULE", help="its path, such as fairall/metrics.py")
@@ -246,8 +232,7 @@ def _parser() -> Parser:
     changed.add_argument("--number", type=whole_number, default=150, metavar="N", help="of mutants (150)")
     changed.add_argument("--seed", type=int, default=0, metavar="N", help="of their choice (0)")
 
-    wrong = command("soak", _soak, "kills commands and tries random inputs, one to two hours")
-    wrong.add_argument("--kills", type=count, default=200, metavar="N", help="of runs (200)")
+    wrong = command("soak", _soak, "kills commands of ledgers and tries random inputs")
     wrong.add_argument("--verbs", type=count, default=100, metavar="N", help="killed, of ledgers (100)")
     wrong.add_argument(
         "--inputs", type=count, default=20000, metavar="N", help="of all kinds in turn (20000)"

@@ -7,7 +7,7 @@ import os
 import random
 import signal
 import sqlite3
-import time
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,11 +17,12 @@ import pandas as pd
 import sqlalchemy as sql
 
 from benchmarks.errors import FaultError
-from benchmarks.in_process import Ended, typed
+from benchmarks.in_process import typed
 from benchmarks.tables import MEANING, applicants
 from fairall.live.store import Store
 
 KILLED = -signal.SIGKILL  # exit code
+CHANGES = ("os.rename", "os.remove", "os.rmdir", "os.truncate")  # audit events, beside opening to write
 STARTED = "preset=quick seeds=1 tracking.enabled=false dataset=csv dataset.path=past.csv".split()
 STARTED += [f"dataset.{key}={value}" for key, value in MEANING.items()]
 STARTED += ["schedule.warm_up_epochs=2", "live.explore=0.3", "live.held_out=0.1"]
@@ -81,17 +82,14 @@ def day(place: str, folder: Path, chance: random.Random) -> Iterator[list[str]]:
             decision = decided.combine_first(decision)
 
 
-def killed_day(
-    places: Sequence[str], folder: Path, chance: random.Random, *, step: int | None = None
-) -> Iterator[str]:
+def killed_day(places: Sequence[str], folder: Path, chance: random.Random, *, step: int) -> Iterator[str]:
     """Type the same day on two ledgers, and kill the commands on the second.
 
     Args:
         places: of the ledgers, URLs or names of files.
         folder: an empty one.
-        chance: chooses the day and the moments.
-        step: distance of the writes before which a command is killed, one after the other; None: it is killed
-            once, at a random moment.
+        chance: chooses the day.
+        step: distance of the writes before which a command is killed, one after the other.
 
     Yields:
         The verb of each kill.
@@ -109,13 +107,10 @@ def killed_day(
     seed = chance.random()
     days = (day(place, each, random.Random(seed)) for place, each in zip(places, folders, strict=True))
     for expected, words in zip(*days, strict=True):
-        before, began = content(other), time.monotonic()
-        code = typed(*expected, cwd=calm).returncode
-        took, after, there = time.monotonic() - began, content(own), before
-        for number in itertools.count():
-            moment = None if step or number else chance.uniform(0.0, took)
-            child = forked(partial(typed, *words, cwd=hunted), 1 + number * step if step else 0)
-            if (found := ended(child, moment)) != KILLED:
+        before = there = content(other)
+        code, after = typed(*expected, cwd=calm).returncode, content(own)
+        for write in itertools.count(1, step):
+            if (found := ended(forked(partial(typed, *words, cwd=hunted), write))) != KILLED:
                 break
             there = content(other)
             if there not in (before, after):
@@ -130,24 +125,43 @@ def killed_day(
             raise FaultError("differs from what was not killed", words)
 
 
-def forked(command: Callable[[], Ended], before: int = 0) -> int:
-    """Fork a process that types a command, and is killed before its write of that number; its id.
+def forked(
+    command: Callable[[], object], before: int = 0, folder: Path | None = None, by: int = signal.SIGKILL
+) -> int:
+    """Fork a process that types a command, and gets a signal before its write of that number; its id.
 
     Pages of SQLite are written when they are changed: a kill leaves half of a transaction in the file.
+
+    Args:
+        command: returns an `Ended`, or nothing where it ends well.
+        before: number of the write.
+        folder: where changes of files are writes, beside statements of a database.
+        by: the signal.
     """
     if child := os.fork():
         return child
     writes, code = itertools.count(1), 1
 
-    def count(connection: object, cursor: object = None, statement: str = "COMMIT", *_: object) -> None:
-        if not statement.startswith(("SELECT", "PRAGMA", "BEGIN")) and next(writes) == before:
-            os.kill(os.getpid(), signal.SIGKILL)
+    def write() -> None:
+        if next(writes) == before:
+            os.kill(os.getpid(), by)
 
-    for event in ("before_cursor_execute", "commit"):
-        sql.event.listen(sql.Engine, event, count)
+    def state(connection: object, cursor: object = None, statement: str = "COMMIT", *_: object) -> None:
+        if not statement.startswith(("SELECT", "PRAGMA", "BEGIN")):
+            write()
+
+    def audit(event: str, arguments: tuple[Any, ...]) -> None:
+        opened = event == "open" and isinstance(arguments[2], int) and arguments[2] & os.O_ACCMODE
+        named = (opened or event in CHANGES) and isinstance(arguments[0], str | os.PathLike)
+        if named and folder in Path(arguments[0]).absolute().parents:
+            write()
+
+    for name in ("before_cursor_execute", "commit"):
+        sql.event.listen(sql.Engine, name, state)
     sql.event.listen(sql.Engine, "connect", _small_cache)
+    sys.addaudithook(audit)
     try:
-        code = command().returncode
+        code = getattr(command(), "returncode", 0)
     finally:
         os._exit(code)
 
@@ -157,11 +171,8 @@ def _small_cache(connection: Any, _: object) -> None:
         connection.execute("pragma cache_size = 1")
 
 
-def ended(child: int, moment: float | None = None) -> int:
-    """Exit code of a process, which is killed after some seconds where these are given."""
-    if moment is not None:
-        time.sleep(moment)
-        os.kill(child, signal.SIGKILL)
+def ended(child: int) -> int:
+    """Exit code of a process."""
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 

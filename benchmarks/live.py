@@ -11,15 +11,12 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.machine import run_alone
-from benchmarks.tables import applicants
+from benchmarks.tables import MEANING, applicants
 
 BATCH = 10_000  # people of a table
 PAST = 3000  # whom the run learns from
-RUN = (
-    "model=greedy preset=quick seeds=1 tracking.enabled=false dataset=csv dataset.label=repaid "
-    "dataset.positive=good dataset.sensitive=sex dataset.advantaged=m dataset.decision=granted "
-    "dataset.accepted=True dataset.propensity=propensity"
-)
+RUN = "model=greedy preset=quick seeds=1 tracking.enabled=false dataset=csv".split()
+RUN += [f"dataset.{key}={value}" for key, value in MEANING.items()]
 
 
 def measured(rows: int, columns: int) -> pd.DataFrame:
@@ -41,7 +38,7 @@ def measured(rows: int, columns: int) -> pd.DataFrame:
 
         everybody = applicants(PAST + rows, columns)
         everybody[:PAST].to_csv(past, index=False, float_format="%.4f")
-        call("run", *RUN.split(), f"dataset.path={past}", f"outputs_dir={folder}")
+        call("run", *RUN, f"dataset.path={past}", f"outputs_dir={folder}")
         (run,) = (path.parent for path in folder.rglob("policy"))
         call("live start", ledger, run)
         everybody = everybody[PAST:].assign(id=np.arange(rows))

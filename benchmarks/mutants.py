@@ -26,7 +26,7 @@ from cosmic_ray.plugins import get_operator, operator_names
 
 from benchmarks.errors import BenchmarkError
 
-FAST = "not slow and not whole"
+FAST = "not whole"
 SECONDS = 300  # CPU time of the tests of a mutant, which counts as noticed where they take more
 CONTEXTS = "[run]\ndynamic_context = test_function\n"
 # What tests import and no mutant changes: imported once, before the processes of the mutants are forked.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
+from benchmarks.machine import run_alone
 
 SOURCES = ("csv", "parquet")
 MEASURED = ("cpu_seconds", "peak_gigabytes")  # of the process of the command
@@ -55,11 +55,7 @@ def measured(rows: int, columns: int) -> pd.DataFrame:
             people.to_csv(path, index=False) if source == "csv" else people.to_parquet(path)
             words = [f"dataset.{key}={value}" for key, value in MEANING.items()]
             command = [sys.executable, "-m", "fairall", "data", "describe", str(path), *words]
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-            _, status, used = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-            if process.returncode:
-                raise subprocess.CalledProcessError(process.returncode, command)
-            figures[source] = [used.ru_utime + used.ru_stime, used.ru_maxrss / 1e6]
+            used = run_alone(command)
+            figures[source] = [used.cpu_seconds, used.peak_mib * 2**20 / 1e9]
     table = pd.DataFrame.from_dict(figures, orient="index", columns=list(MEASURED))
     return table.assign(frame_gigabytes=people.memory_usage().sum() / 1e9)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,10 +11,10 @@ from matplotlib.figure import Figure
 from fairall import Result
 from fairall.display import (
     COLUMN,
-    Cell,
     PageFigure,
     PageTable,
     Row,
+    handles_of,
     legend_below,
     mean_std,
 )
@@ -28,7 +27,8 @@ from reproduction.plan import Planned, runs_of
 
 SECTION = "Alignment of the groups' codes"
 MEASURES = measures("mean_utility", "mean_dpu", "mean_cfu")
-ALIGNED, SWITCHED, FLIPPED = "aligned", "switched", "flipped"
+ALIGNED, SWITCHED, FLIPPED, MATCHED = "aligned", "switched", "flipped", "matched"
+GROUPS = ("S = +1", TEAL, 1), ("S = −1", ROSE, -1)
 NOTE = (
     f"Seeds by their latent on test people at the end: {SWITCHED} where the groups use other axes "
     f"(latent_variance_gap above {APART:g}), {FLIPPED} where the label is read with opposite signs "
@@ -39,41 +39,30 @@ NOTE = (
 
 def states(run: Result) -> pd.Series:
     """State of every seed's latent, by seed; seeds without a latent measure are left out."""
-    gap, agreement, auc = (
-        run.values(f"latent_{name}") for name in ("variance_gap", "label_agreement", "label_auc")
-    )
-    found = pd.Series(ALIGNED, index=gap.index, dtype=object)
-    opposed = (agreement < OPPOSED) & (auc > READABLE)
-    found[opposed.reindex(gap.index, fill_value=False)] = FLIPPED
-    found[gap > APART] = SWITCHED
-    return found
+    names = "variance_gap", "label_agreement", "label_auc"
+    found = pd.DataFrame({name: run.values(f"latent_{name}") for name in names}).dropna(subset="variance_gap")
+    opposed = (found["label_agreement"] < OPPOSED) & (found["label_auc"] > READABLE)
+    switched = found["variance_gap"] > APART
+    return pd.Series(np.select([switched, opposed], [SWITCHED, FLIPPED], ALIGNED), found.index, dtype=object)
 
 
 def alignment_table(planned: Sequence[Planned]) -> PageTable:
     """A row per data set and protocol: how many seeds are misaligned, and measures with and without them."""
-    rows, records = [], []
+    rows = []
     for one in planned:
-        if one.run is None:
-            continue
-        found = states(one.run)
-        counts = {"seeds": len(found)} | {name: int((found == name).sum()) for name in (SWITCHED, FLIPPED)}
-        cells = [Cell(str(n)) for n in counts.values()]
-        record: dict[str, Any] = {"dataset": one.dataset, "protocol": one.name("protocol")}
-        record |= {"run": one.run.identity} | counts
-        for measure in MEASURES:
-            values = one.run.values(measure.name)
-            judged = found[found.index.intersection(values.index)]
-            for group, inside in ((ALIGNED, judged == ALIGNED), ("misaligned", judged != ALIGNED)):
-                some = values[judged.index[inside]]
-                cells.append(Cell(mean_std(some.mean(), some.std())))
-                record[f"{measure.name}_{group}"] = float(some.mean()) if len(some) else None
-        rows.append(Row(dataset_label(one.dataset), one.name("protocol"), cells))
-        records.append(record)
+        if one.run is not None:
+            found = states(one.run)
+            cells = [len(found), *((found == name).sum() for name in (SWITCHED, FLIPPED))]
+            for measure in MEASURES:
+                values = one.run.values(measure.name).reindex(found.index)
+                for some in (values[found == ALIGNED], values[found != ALIGNED]):
+                    cells.append(mean_std(some.mean(), some.std()))
+            rows.append(Row(dataset_label(one.dataset), one.name("protocol"), [*map(str, cells)]))
     headings = [f"{measure.heading}, {group}" for measure in MEASURES for group in (ALIGNED, "others")]
     return table_of(
         ["seeds", SWITCHED, FLIPPED, *headings],
         rows,
-        records,
+        None,
         planned,
         key="alignment",
         title=f"Alignment of the groups' codes, FairAll (I+II){_policy(planned)}",
@@ -106,42 +95,35 @@ def examples(runs: Sequence[Result]) -> dict[str, Space]:
     """The first switched and flipped seed of runs with axes as learnt, and an aligned one if matched."""
     found: dict[str, Space] = {}
     for run in runs:
-        matched = run.config.protocol.latent_frame.name == "matched"
-        of_seeds = states(run)
-        for state in (ALIGNED,) if matched else (SWITCHED, FLIPPED):
-            name = "matched" if matched else state
-            these = of_seeds.index[of_seeds == state]
-            if name in found or not len(these):
-                continue
-            space = latent_space(run, these[0])
-            if space is not None:
+        matched = run.config.protocol.latent_frame.name == MATCHED
+        wanted = {ALIGNED: MATCHED} if matched else {SWITCHED: SWITCHED, FLIPPED: FLIPPED}
+        for seed, state in states(run).drop_duplicates().items():
+            name = wanted.get(state)
+            if name and name not in found and (space := latent_space(run, seed)) is not None:
                 found[name] = space
-    return {name: found[name] for name in (SWITCHED, FLIPPED, "matched") if name in found}
+    return {name: found[name] for name in (SWITCHED, FLIPPED, MATCHED) if name in found}
 
 
 def draw_alignment(spaces: dict[str, Space]) -> Figure:
     """Draw two axes of each latent by group, with the directions of the label."""
     n = len(spaces)
     figure, (panels,) = grid_of(1, n, 2.4, width=2 * COLUMN * n / 3, sharex=True, sharey=True)
-    groups = (("S = +1", TEAL, 1), ("S = −1", ROSE, -1))
-    handles: dict[str, Any] = {}
     for axes, (name, (z, s, label)) in zip(panels, spaces.items(), strict=True):
         if z.shape[1] == 1:
             z = np.column_stack([z, np.zeros(len(z))])
         z = z[:, np.argsort(-z.var(0))[:2]]
         length = 1.2 * z.std()
         directions = label_directions(z, label > 0, s > 0)
-        for (word, colour, sign), direction in zip(groups, directions, strict=True):
-            group = s == sign
-            axes.scatter(*z[group].T, s=2, color=colour, alpha=0.25, lw=0, rasterized=True)
-            handles[word] = axes.plot([], [], "o", ms=3, color=colour)[0]
-            if np.isnan(direction).any():
-                continue
+        for (word, colour, sign), direction in zip(GROUPS, directions, strict=True):
+            group = z[s == sign]
+            axes.scatter(*group.T, s=2, color=colour, alpha=0.25, lw=0, rasterized=True)
+            axes.plot([], [], "o", ms=3, color=colour, label=word)
             # Beside each other, so that parallel arrows are told apart.
-            start = z[group].mean(0) + sign * 0.2 * length * direction[::-1] * (-1, 1)
-            arrow = {"arrowstyle": "-|>", "color": colour, "lw": 1.6, "shrinkA": 0, "shrinkB": 0}
-            axes.annotate("", xy=start + 2 * length * direction, xytext=start, arrowprops=arrow)
+            start = group.mean(0) + sign * 0.2 * length * direction[::-1] * (-1, 1)
+            if np.isfinite(direction).all():
+                scale = {"angles": "xy", "scale_units": "xy", "scale": 1, "width": 0.01}
+                axes.quiver(*start, *(2 * length * direction), color=colour, zorder=3, **scale)
         axes.set(title=name, xlabel="first axis of z", box_aspect=1.0)
     panels[0].set_ylabel("second axis of z")
-    legend_below(figure, handles, 2)
+    legend_below(figure, handles_of(panels), 2)
     return figure

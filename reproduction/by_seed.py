@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pandas as pd
+
 from fairall import Result
 from fairall.display import PageTable, Row
 from fairall.report import dataset_label
@@ -21,24 +23,20 @@ def by_seed_table(study: str, planned: Sequence[Planned]) -> PageTable:
         study: name of the command, with which the key of the table begins.
         planned: runs of the study. A row is named by the words of its command that not all of them have.
     """
-    runs = {one.key: (one, one.run) for one in planned if one.run is not None}
-    common = set.intersection(*(set(one.words) for one, _ in runs.values())) if runs else set()
-    seeds = sorted({seed for _, run in runs.values() for seed in run.seeds})
+    runs = {one.key: (one, _values(one.run)) for one in planned if one.run is not None}.values()
+    common = set.intersection(*(set(one.words) for one, _ in runs)) if runs else set()
+    seeds = sorted({seed for _, values in runs for seed in values})
     rows = []
-    for one, run in runs.values():
+    for one, values in runs:
         name = " ".join(word for word in one.words if word not in common and not word.startswith("dataset="))
-        for measure, values in _measures(run).items():
-            cells = [f"{values[seed]:.4g}" if seed in values else "" for seed in seeds]
-            rows.append(Row(dataset_label(one.dataset), name, [measure, *cells]))
+        shown = values.reindex(columns=seeds).map("{:.4g}".format, na_action="ignore").fillna("")
+        rows += [Row(dataset_label(one.dataset), name, row) for row in shown.itertuples()]
     columns = ["measure", *map(str, seeds)]
     return table_of(columns, rows, [], key=f"{study}_by_seed", title="Values by seed", note="")
 
 
-def _measures(run: Result) -> dict[str, dict[int, float]]:
-    """Values by measure and seed; seeds and measures without a value are left out."""
-    curve = run.curve("utility")
-    names = [name for name in run.per_seed if not name.endswith(DRAWN)]
-    found = {name: run.values(name) for name in names} | {
-        FIRST_UTILITY: curve.iloc[0].dropna() if len(curve) else curve
-    }
-    return {name: values.to_dict() for name, values in found.items() if len(values)}
+def _values(run: Result) -> pd.DataFrame:
+    """Values by measure and seed; measures without a value are left out."""
+    values = run.per_seed[[name for name in run.per_seed if not name.endswith(DRAWN)]].T
+    values.loc[FIRST_UTILITY] = run.curve("utility").head(1).mean()
+    return values.dropna(how="all")

@@ -6,41 +6,21 @@ import ast
 import hashlib
 import json
 import re
-from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from fairall import FairAllError, determining
-from reproduction.plan import (
-    ABLATION,
-    ABLATION_BIAS,
-    ABLATION_WORLDS,
-    EVERY,
-    LEADERBOARD,
-    LOGS,
-    QUESTIONS,
-    SPLITS,
-    WORLDS,
-)
+from reproduction.plan import EVERY, LEADERBOARD, LOGS, SPLITS, SWEEPS
 
 CHECKOUT = Path(__file__).parents[1]
 # Files of reproduction/ that name the runs of each command; those of `evidence` are of no configuration.
-NAMED_IN = {
-    command: [f"sweeps/{sweep}.yaml" for sweep in sweeps]
-    for command, sweeps in (
-        ("report", (*EVERY, *SPLITS)),
-        ("leaderboard", LEADERBOARD),
-        ("worlds", WORLDS),
-        ("ablation", (*ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS)),
-        ("logs", LOGS),
-        *((f"questions_{word}", sweeps) for word, sweeps in QUESTIONS.items()),
-    )
-} | {"rivals": ["rivals.yaml"], "reject_inference": ["reject_inference.yaml"]}
-# Studies of `simulations`, whose fingerprints are of code.
-SIMULATED = sorted(path.stem.removeprefix("simulated_") for path in Path(__file__).parent.glob("simulated_*"))
+SWEPT = {"report": (*EVERY, *SPLITS), "leaderboard": LEADERBOARD, "logs": LOGS} | SWEEPS
+NAMED_IN = {command: [f"sweeps/{sweep}.yaml" for sweep in sweeps] for command, sweeps in SWEPT.items()}
+NAMED_IN |= {command: [f"{command}.yaml"] for command in ("rivals", "reject_inference")}
+# Studies of `simulations`, whose fingerprints are of their cases and of code.
+SIMULATED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("simulations.yaml").read_text())
 # Folders of conf/.
 SHARED = ("protocol", "initial_policy", "exploration", "fairness", "cost", "world")
 # Values of keys that change nothing, which new keys may have.
@@ -58,9 +38,10 @@ def mark(command: str) -> str:
 def fingerprint(command: str, checkout: Path = CHECKOUT) -> str:
     """Hash of the configuration of a command's runs, or of the code of a simulation: 12 hexadecimal digits.
 
-    It is of the values of the files that they are composed from: conf/config.yaml, `SHARED`, and the files
-    of conf/ for their methods and data sets. Comments and keys that are `OFF` do not count. That of a
-    simulation is of its own module and of the files that it tests, without comments and docstrings.
+    It is of what the files hold that runs are composed from: conf/config.yaml, `SHARED`, and the files of
+    conf/ for their methods and data sets. Comments and keys that are `OFF` do not count. That of a simulation
+    is of its cases, of the modules of its functions and of the files that it tests, without comments and
+    docstrings.
 
     Args:
         command: of `NAMED_IN`, or `simulations_` and one of `SIMULATED`.
@@ -69,71 +50,52 @@ def fingerprint(command: str, checkout: Path = CHECKOUT) -> str:
     Raises:
         FairAllError: where a file that it needs cannot be read.
     """
+    simulated = SIMULATED.get(command.removeprefix("simulations_"))
     try:
-        if command in NAMED_IN:
-            parts = dict(_parts(command, checkout))
-        else:
-            parts = dict(_code(f"simulated_{command.removeprefix('simulations_')}", checkout))
+        paths = _tested(simulated) if simulated else _composed_from(command, checkout)
+        parts: dict[str, Any] = {path: _content(checkout / path) for path in paths}
     except (OSError, yaml.YAMLError) as error:
         raise FairAllError(f"{checkout}: no configuration to tell tables of docs/ by ({error})") from error
+    if simulated:
+        parts["cases"] = simulated["usual"], simulated["cases"]
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
-def _code(module: str, checkout: Path) -> Iterator[tuple[str, str]]:
-    tested = import_module(f"reproduction.{module}").TESTED
-    for path in (f"reproduction/{module}.py", *tested):
-        tree = ast.parse((checkout / path).read_text())
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
-                node.body = node.body[1:]
-        yield path, ast.dump(tree)
+def _tested(simulated: dict[str, Any]) -> list[str]:
+    return [f"reproduction/{simulated['module']}.py", "reproduction/population.py", *simulated["tested"]]
 
 
-def _parts(command: str, checkout: Path) -> Iterator[tuple[str, Any]]:
-    conf = checkout / "conf"
-    texts = [(checkout / "reproduction" / name).read_text() for name in NAMED_IN[command]]
-    yield "runs", [_on(yaml.safe_load(text)) for text in texts]
-    usual = _read(conf / "config.yaml")
-    yield (
-        "config",
-        determining({"dataset": {}} | {k: usual[k] for k in usual if k != "hydra"}),
-    )
-    for folder in SHARED:
-        files = sorted((conf / folder).rglob("*.yaml"))
-        yield folder, {path.relative_to(conf / folder).as_posix(): _read(path) for path in files}
-    data_sets = _values("dataset", texts)
-    for name in data_sets:
-        yield f"dataset/{name}", _read(conf / "dataset" / f"{name}.yaml")
-    for name in _values("model", texts):
-        yield from _of_model(name, conf)
-        selected = conf / "hparams" / f"{name}.yaml"
-        own = _read(selected) if selected.exists() and command != "rivals" else {}
-        of_data = {key: own[key] for key in sorted(data_sets & set(own))}
-        yield f"hparams/{name}", {key: values.get("model") for key, values in of_data.items()}
+def _composed_from(command: str, checkout: Path) -> list[str]:
+    named = [f"reproduction/{name}" for name in NAMED_IN[command]]
+    text, conf = "".join((checkout / path).read_text() for path in named), checkout / "conf"
+    patterns = ["config.yaml", *(f"{folder}/**/*.yaml" for folder in SHARED)]
+    for key in ("dataset", "model"):
+        # Values of an axis of a sweep, or in words of commands; and files that they begin with.
+        names = ",".join(re.findall(rf"\b{key}(?::\s*|=)([\w,]+)", text)).split(",")
+        for name in filter(None, names):
+            begins = _content(conf / key / f"{name}.yaml").get("defaults", [])
+            names += [one.partition("@")[0] for one in begins if isinstance(one, str) and one[0] != "_"]
+            patterns.append(f"{key}/{name}.yaml")
+            if command != "rivals":
+                patterns.append(f"hparams/{name}.yaml")
+    found = [path.relative_to(checkout) for pattern in patterns for path in conf.glob(pattern)]
+    return [*named, *map(Path.as_posix, found)]
 
 
-def _of_model(name: str, conf: Path) -> Iterator[tuple[str, Any]]:
-    """A method's file, and those that it begins with."""
-    own = _read(conf / "model" / f"{name}.yaml")
-    yield f"model/{name}", own
-    for other in own.get("defaults", []):
-        if isinstance(other, str) and other != "_self_":
-            yield from _of_model(other.partition("@")[0], conf)
-
-
-def _values(key: str, texts: list[str]) -> set[str]:
-    """Values of a key in files of runs: an axis of a sweep, or words of commands."""
-    lines = [found for text in texts for found in re.findall(rf"\b{key}(?::\s*|=)([\w,]+)", text)]
-    return {value for line in lines for value in line.split(",") if value}
-
-
-def _read(path: Path) -> dict[str, Any]:
-    return _on(yaml.safe_load(path.read_text()) or {})
+def _content(path: Path) -> Any:
+    """What a file holds: values without those that are `OFF`, or a syntax tree without docstrings."""
+    if path.suffix == ".yaml":
+        values = yaml.safe_load(path.read_text()) or {}
+        return _on(determining({"dataset": {}} | values) if path.name == "config.yaml" else values)
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
+            node.body = node.body[1:]
+    return ast.dump(tree)
 
 
 def _on(values: Any) -> Any:
     """Nested values without those that are `OFF`."""
     if isinstance(values, dict):
-        known = {key: _on(value) for key, value in values.items()}
-        return {key: value for key, value in known.items() if not any(value is o or value == o for o in OFF)}
+        return {key: value for key, of in values.items() if (value := _on(of)) not in OFF}
     return [one for one in map(_on, values) if one != {}] if isinstance(values, list) else values

@@ -9,16 +9,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fairall import Result
-from fairall.display import COLUMN, PageFigure, PageTable, Row, frame_of, mean_interval, records_of
-from fairall.metrics import Quantity, Spread
+from fairall.display import COLUMN, PageFigure, PageTable, Row, frame_of, records_of
+from fairall.metrics import Spread
 from reproduction.plan import Planned, missing_runs, runs_of
 
 
 def table_of(
     columns: Sequence[str],
     rows: Iterable[Row],
-    records: Iterable[Mapping[str, Any]],
+    records: Iterable[Mapping[str, Any]] | None,
     planned: Sequence[Planned] = (),
     **shown: Any,
 ) -> PageTable:
@@ -27,32 +26,13 @@ def table_of(
     Args:
         columns: headings of the cells.
         rows: what is shown.
-        records: for the CSV file.
+        records: for the CSV file; None: a row per row, as shown.
         planned: its runs, finished or missing.
         shown: key, title and note, and further fields of `PageTable`.
     """
-    missing = {"lacking": missing_runs(planned)} | shown
-    return PageTable(frame=frame_of(columns, rows), records=records_of(records), **missing)
-
-
-def means_of(
-    run: Result, measures: Iterable[Quantity], digits: Mapping[str, int] | None = None
-) -> tuple[list[str], list[dict[str, Any]]]:
-    """Means over seeds ×100 with 95 % intervals, and records of a measure and seed.
-
-    Args:
-        run: finished.
-        measures: of the run.
-        digits: decimals by name of a measure; 1 by default.
-    """
-    names = [one.name for one in measures]
-    cells = [mean_interval(run.spread(name), digits=(digits or {}).get(name, 1)) for name in names]
-    values = [
-        {"measure": name, "seed": seed, "value": value}
-        for name in names
-        for seed, value in run.values(name).items()
-    ]
-    return cells, values
+    missing, frame = {"lacking": missing_runs(planned)} | shown, frame_of(columns, rows)
+    known = frame.map(str).reset_index() if records is None else records_of(records)
+    return PageTable(frame=frame, records=known, **missing)
 
 
 def figure_of(

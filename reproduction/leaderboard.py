@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from fairall import load_results
@@ -13,16 +12,15 @@ from reproduction.board import BASELINE, RIVAL, board, cpu_seconds
 from reproduction.figures import curve_figures
 from reproduction.leaderboard_figures import board_figures
 from reproduction.leaderboard_tables import (
-    alike_table,
+    WORDS,
     care_table,
     method_table,
-    short_table,
     standings_table,
     task_table,
     versus_table,
 )
 from reproduction.pages import publish, refuse
-from reproduction.plan import LEADERBOARD, VARIANTS, grid, interpretable, plan
+from reproduction.plan import LEADERBOARD, VARIANTS, grid, interpretable, plan, runs_of, with_runs
 from reproduction.runs import make
 
 
@@ -42,54 +40,43 @@ def leaderboard(
     refuse(into, config)
     failures = make(planned, overrides, jobs=jobs)
     outputs = Path(config.outputs_dir)
-    finished = sorted(load_results(outputs / "runs").results, key=lambda run: run.finished)
-    by_key = {run.key: run for run in finished}
-    planned = [replace(one, run=by_key.get(one.key)) for one in planned]
+    planned = with_runs(planned, load_results(outputs / "runs").results)
     reasons, cpu = {one.key: reason for one, reason in failures}, cpu_seconds(outputs / "reproduction.csv")
-    every, own = (
-        board(some, reasons, cpu) for some in (planned, [one for one in planned if one.sweep not in VARIANTS])
-    )
-    tables = [task_table(every, name) for name in dict.fromkeys(task.dataset for task in every.tasks)]
-    standings = standings_table(own)
-    sections: dict[str, list[Item]] = {
-        "All tasks": [short_table(own), standings, *board_figures(own)],
-        "Rows that decide alike": [alike_table(every)],
+    plain = [one for one in planned if one.sweep not in VARIANTS]
+    every, own = (board(some, reasons, cpu) for some in (planned, plain))
+    tables, standings = [*map(task_table, every.tasks.values())], standings_table(own)
+    compared: dict[str, Sequence[Item]] = {
+        "All tasks": [standings_table(own, "leaderboard_short"), standings, *board_figures(own)],
+        "Rows that decide alike": [standings_table(every, "leaderboard_alike")],
         "FairAll and AdOpt": [versus_table(own, BASELINE, RIVAL)],
-        "Data sets": [*tables],
+    }
+    quick = not interpretable(config.preset)
+    further: dict[str, Sequence[Item]] = {
+        "Data sets": tables,
         "Runs to read with care": [care_table(every)],
-        "Methods over time": [*curve_figures(own.planned)],
+        "Methods over time": curve_figures(plain, **WORDS["curve"]),
         "Methods": [method_table(own, name) for name in own.methods],
     }
-    n = sum(one.run is not None for one in planned)
-    opening = [
-        f"{len(own.methods)} methods on {len(own.tasks)} tasks, a task being a data set with an initial "
-        f"policy, and {len(every.methods) - len(own.methods)} of them with other words. "
-        f"Finished runs: {n} of {len(planned)}."
-    ]
-    compared = interpretable(config.preset)
-    if not compared:
-        for of_comparisons in ("All tasks", "Rows that decide alike", "FairAll and AdOpt"):
-            del sections[of_comparisons]
-        opening.append(f"{UNTESTED} Standings and ranks are left out.")
-    for table in [standings] if compared else tables:
+    counts = {"methods": len(own.methods), "tasks": len(own.tasks), "runs": len(planned)}
+    counts |= {"further": len(every.methods) - len(own.methods), "finished": len(runs_of(planned))}
+    for table in tables if quick else [standings]:
         print_table(table)
+    axes = grid(LEADERBOARD[0])
     publish(
         "leaderboard",
-        "FairAll: the leaderboard",
-        sections,
+        WORDS["title"],
+        further if quick else compared | further,
         config,
         folder=folder,
         into=into,
         known=lambda: [
-            f"{kind}_{name}"
-            for axes in map(grid, LEADERBOARD)
-            for kind, names in (
-                ("leaderboard", axes.dataset),
-                ("method", axes.model),
-            )
-            for name in names.split(",")
+            *(f"leaderboard_{name}" for name in axes.dataset.split(",")),
+            *(f"method_{name}" for name in axes.model.split(",")),
         ],
         runs=planned,
-        opening=opening,
+        opening=[
+            WORDS["opening"].format(**counts),
+            *[f"{UNTESTED} Standings and ranks are left out."] * quick,
+        ],
     )
     return not failures

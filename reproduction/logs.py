@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from fairall import FairAllError, Result, load_results, places
-from fairall.display import PageTable, Row, number, own_name, write
-from fairall.evaluate import Evaluation, judge
-from fairall.report import dataset_label, method_label
-from reproduction.evidence import covers
-from reproduction.items import table_of
+from fairall import FairAllError, load_results, places
+from fairall.display import PageTable, number, own_name, write
+from fairall.evaluate import judge
+from reproduction.evidence import STANDARD, answers, summary
+from reproduction.evidence_logs import policy_truth
 from reproduction.pages import publish, refuse
-from reproduction.plan import LOGS, Planned, plan, with_runs
+from reproduction.plan import LOGS, Planned, missing_runs, plan, with_runs
 from reproduction.runs import make
+from reproduction.simulations import page_table
 
 TARGETS = ("accept_all", "oracle", "oracle_fair")  # methods whose decisions are to be judged
 EVERYBODY = TARGETS[0]  # whose log has the label of every applicant
 GAP = "equal_opportunity"
-QUANTITIES = ("value", GAP)
-UNSUPPORTED = 0.01  # share of a policy's acceptances beyond which a log cannot tell its value
-KEYS = ["log", "target", "quantity"]
-ANSWERS = [*KEYS, "estimator", "estimate", "low", "high"]
+# Share of a policy's acceptances beyond which a log cannot tell its value, as logs.md says.
+UNSUPPORTED = 0.01
+ANSWERS = ["log", "target", "quantity", "estimator", "estimate", "low", "high"]
 DECISIONS = "decisions.csv"
-TRUTH, ANSWERED = "truth/{}.csv", "answers/{}.csv"  # of a log in a bundle, by its name
 
-SCORES = {  # column of `scores` and decimals, by heading
-    "error ↓": ("error", 2),
-    "bias": ("bias", 2),
-    "covered": ("covered", 1),
-    "width ↓": ("width", 2),
-    "wrongly refused ↓": ("wrongly_refused", 1),
-    "rightly refused ↑": ("rightly_refused", 1),
+SCORES = {  # column of `summary`, of questions that can be told or not, and decimals, by heading
+    "error ↓": (("off", True), 2),
+    "bias": (("error", True), 2),
+    "covered": (("covered", True), 1),
+    "width ↓": (("width", True), 2),
+    "wrongly refused ↓": (("refused", True), 1),
+    "rightly refused ↑": (("refused", False), 1),
 }
 
 
@@ -72,88 +69,63 @@ def logs(
     outputs = Path(config.outputs_dir)
     finished = with_runs(planned, load_results(outputs / "runs").results)
     folder = folder or outputs / own_name("logs", config.preset)
-    names = write_bundle(folder, finished)
-    truth, given["fairall"] = (
-        pd.concat([pd.DataFrame(), *(pd.read_csv(folder / path.format(name)) for name in names)])
-        for path in (TRUTH, ANSWERED)
-    )
-    tables = [score_table(truth, given, finished)] if names else []
+    truth, given["fairall"] = write_bundle(folder, finished)
+    tables = [score_table(truth, given, finished)] if len(truth) else []
     publish("logs", "FairAll: open logs", {"": tables}, config, folder=folder / "page", into=into)
     return not failures
 
 
-def write_bundle(folder: Path, planned: Sequence[Planned]) -> list[str]:
-    """Write the logs of finished runs with their truth and our answers; return the names of the logs."""
-    tasks: dict[tuple[str, str], dict[str, Result]] = {}
-    for one in planned:
-        if one.run is not None:
-            tasks.setdefault((one.dataset, one.name("initial_policy")), {})[one.model] = one.run
-    names: list[str] = []
-    for task, runs in tasks.items():
-        if not set(TARGETS) <= set(runs):
-            continue
-        decided = {target: pd.read_csv(runs[target].path / DECISIONS) for target in TARGETS}
-        for model in (name for name in runs if name not in TARGETS):
-            run = runs[model]
-            of_seeds = {seed: "-".join((*task, model, run.identity, str(seed))) for seed in run.seeds}
-            names += of_seeds.values()
-            left = [seed for seed, name in of_seeds.items() if not (folder / ANSWERED.format(name)).exists()]
-            own = pd.read_csv(run.path / DECISIONS) if left else pd.DataFrame()
-            for seed in left:
-                write_log(folder, of_seeds[seed], run, own, seed, decided)
-    write(folder / "README.md", card(tasks))
-    return names
-
-
-def write_log(
-    folder: Path, name: str, run: Result, table: pd.DataFrame, seed: int, decided: Mapping[str, pd.DataFrame]
-) -> None:
-    """Write the log of a seed, its truth, and last our answers to it; other arguments as `log_of`."""
-    log, label = log_of(run, table, seed, decided)
+def write_bundle(folder: Path, planned: Sequence[Planned]) -> list[pd.DataFrame]:
+    """Write the logs of finished runs with their truth and our answers; return these of all logs."""
+    runs = {(one.dataset, one.name("initial_policy"), one.model): one.run for one in planned if one.run}
+    read = cache(lambda path: pd.read_csv(path / DECISIONS))
+    files: dict[str, list[Path]] = {"truth": [], "answers": []}
     (folder / "logs").mkdir(parents=True, exist_ok=True)
-    log.to_parquet(folder / "logs" / f"{name}.parquet", index=False)
-    tables = {
-        TRUTH: truth_of(log, label, run.config.cost.value),
-        ANSWERED: own_answers(log, run.config.cost.value),
-    }
-    for path, found in tables.items():
-        found.insert(0, "log", name)
-        write(folder / path.format(name), found.to_csv(index=False))
+    for (dataset, policy, model), run in runs.items():
+        targets = [runs.get((dataset, policy, target)) for target in TARGETS]
+        paths = [of.path for of in (run, *targets) if of]
+        for seed in run.seeds if model not in TARGETS and all(targets) else ():
+            name = f"{dataset}-{policy}-{model}-{run.identity}-{seed}"
+            for kind, of_kind in files.items():
+                of_kind.append(folder / kind / f"{name}.csv")
+            if of_kind[-1].exists():
+                continue
+            log, label = log_of(run.path, seed, [*map(read, paths)])
+            log.to_parquet(folder / "logs" / f"{name}.parquet", index=False)
+            cost = run.config.cost.value
+            truth = truth_of(log, label, cost)
+            for rows, of_kind in zip((truth, own_answers(log, truth, cost)), files.values(), strict=True):
+                write(of_kind[-1], rows.assign(log=name).to_csv(index=False))
+    write(folder / "README.md", Path(__file__).with_suffix(".md").read_text())
+    return [pd.concat([pd.DataFrame(), *map(pd.read_csv, of_kind)]) for of_kind in files.values()]
 
 
-def log_of(
-    run: Result, table: pd.DataFrame, seed: int, decided: Mapping[str, pd.DataFrame]
-) -> tuple[pd.DataFrame, np.ndarray]:
+def log_of(path: Path, seed: int, decided: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, pd.Series]:
     """The log of a seed, with a column of acceptance probabilities for each target; and everybody's label.
 
     Args:
-        run: whose log it is.
-        table: its decisions.csv, of all seeds.
+        path: of the run whose log it is.
         seed: of the run.
-        decided: decisions.csv of each of `TARGETS` for the same applicants.
+        decided: decisions.csv of all seeds, of the run and of each of `TARGETS` for the same applicants.
 
     Raises:
         FairAllError: where the applicants are not the same.
     """
-    own = table[table["seed"] == seed].drop(columns="seed").reset_index(drop=True)
-    people = [name for name in own.columns if name not in ("propensity", "decision", "label")]
-    for name, of_target in decided.items():
-        other = of_target[of_target["seed"] == seed].reset_index(drop=True)
+    own, *others = (of[of["seed"] == seed].reset_index(drop=True) for of in decided)
+    people = own.columns.difference(["propensity", "decision", "label"])
+    for name, other in zip(TARGETS, others, strict=True):
         if not own[people].equals(other[people]):
-            raise FairAllError(f"{run.path}: other applicants than those of model={name}; make both anew")
+            raise FairAllError(f"{path}: other applicants than those of model={name}; make both anew")
         own[f"target_{name}"] = other["propensity"]
-    everybody = decided[EVERYBODY]
-    return own, everybody.loc[everybody["seed"] == seed, "label"].to_numpy(dtype=float)
+    return own.drop(columns="seed"), others[0]["label"].astype(float)
 
 
-def described(log: pd.DataFrame) -> tuple[list[str], str]:
-    """Names of the features of a log, and of its groups."""
-    given = [name for name in log.columns if not name.startswith("target_")]
-    given = [name for name in given if name not in ("time_step", "propensity", "decision", "label")]
-    return given[:-1], given[-1]
+def described(log: pd.DataFrame) -> list[str]:
+    """Names of the features of a log, and last of its groups."""
+    return [*log.loc[:, :"propensity"].columns[1:-1]]
 
 
-def truth_of(log: pd.DataFrame, label: np.ndarray, cost: float) -> pd.DataFrame:
+def truth_of(log: pd.DataFrame, label: pd.Series, cost: float) -> pd.DataFrame:
     """What is withheld: for each target and quantity its true value, and whether the log can tell.
 
     A log can tell unless more than `UNSUPPORTED` of the target's acceptances are of people whom nobody could
@@ -165,55 +137,28 @@ def truth_of(log: pd.DataFrame, label: np.ndarray, cost: float) -> pd.DataFrame:
         label: of everybody, shape (N,).
         cost: c.
     """
-    features, sensitive = described(log)
-    chance = log.groupby([*features, sensitive], dropna=False)["propensity"].transform("max")
-    never = (chance == 0).to_numpy()
+    people = described(log)
+    never = log.groupby(people, dropna=False)["propensity"].transform("max") == 0
     rows = []
     for target in TARGETS:
-        a, s = log[f"target_{target}"].to_numpy(), log[sensitive].to_numpy()
-        rates = [a[(s == group) & (label == 1)].mean() for group in np.unique(s)]
-        shares = {"value": (a * never).sum() / max(a.sum(), 1e-12), GAP: never.mean()}
-        true = {"value": (a * (label - cost)).mean(), GAP: max(rates) - min(rates)}
-        rows += [
-            {
-                "target": target,
-                "quantity": name,
-                "truth": true[name],
-                "unsupported": shares[name],
-                "can_tell": shares[name] <= UNSUPPORTED,
-            }
-            for name in QUANTITIES[: 1 if target == EVERYBODY else None]  # everybody's gap is 0
-        ]
-    return pd.DataFrame(rows)
+        a = log[f"target_{target}"]
+        true = policy_truth(a, label, log[people[-1]], 1 - cost, cost)
+        rows.append((target, "value", true["value"], (a * never).sum() <= UNSUPPORTED * a.sum()))
+        if target != EVERYBODY:  # whose gap is 0
+            rows.append((target, GAP, true[GAP], never.mean() <= UNSUPPORTED))
+    return pd.DataFrame(rows, columns=["target", "quantity", "truth", "can_tell"])
 
 
-def own_answers(log: pd.DataFrame, cost: float) -> pd.DataFrame:
-    """Our estimates for each target; without numbers where `evaluate` refuses."""
-    features, sensitive = described(log)
-    people = log[[*features, sensitive, "decision", "label", "propensity"]]
+def own_answers(log: pd.DataFrame, truth: pd.DataFrame, cost: float) -> pd.DataFrame:
+    """Our estimates for each target, as of `truth_of`; without numbers where `evaluate` refuses."""
+    policies, table = [f"target_{target}" for target in TARGETS], log.drop(columns="time_step")
+    options = STANDARD | {"propensity": "propensity", "sensitive": described(log)[-1]}
     try:
-        found = judge(
-            [log[f"target_{target}"].to_numpy() for target in TARGETS],
-            people,
-            decision="decision",
-            label="label",
-            sensitive=sensitive,
-            propensity="propensity",
-            cost=cost,
-        )
-        answers = dict(zip(TARGETS, map(list, map(_answers, found)), strict=True))
+        judged = [*zip(TARGETS, judge(policies, table, cost=cost, **options), strict=True)]
     except FairAllError:
-        nothing = [{"quantity": name, "estimator": "dr"} for name in QUANTITIES]
-        answers = dict.fromkeys(TARGETS, nothing)
-    rows = [{"target": target, **one} for target, own in answers.items() for one in own]
+        return truth[["target", "quantity"]].assign(estimator="dr").reindex(columns=ANSWERS[1:])
+    rows = [{"target": target, **row} for target, one in judged for row in answers(one, "logs")]
     return pd.DataFrame(rows, columns=ANSWERS[1:])
-
-
-def _answers(found: Evaluation) -> Iterator[dict[str, Any]]:
-    values = [("value", name, of) for name, of in found.values.items()]
-    gaps = [(GAP, name, of) for name, of in found.fairness[GAP].items()]
-    for quantity, name, of in (*values, *gaps):
-        yield {"quantity": quantity, "estimator": name, **of._asdict()}
 
 
 def read_answers(path: Path) -> pd.DataFrame:
@@ -223,110 +168,38 @@ def read_answers(path: Path) -> pd.DataFrame:
         FairAllError: where the file cannot be read or lacks a column.
     """
     try:
-        found = pd.read_csv(path)
+        return pd.read_csv(path, usecols=ANSWERS)
     except (OSError, ValueError) as error:
-        raise FairAllError(f"--answers {path}: cannot be read as CSV: {error}") from error
-    if lacking := [name for name in ANSWERS if name not in found.columns]:
-        raise FairAllError(
-            f"--answers {path}: no column {', '.join(lacking)}; needed are {', '.join(ANSWERS)}"
-        )
-    return found
-
-
-def scores(truth: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """Scores by quantity and estimator.
-
-    Args:
-        truth: columns log, target, quantity, truth, can_tell.
-        answers: with `ANSWERS`; a row without an estimate, or no row, is a refusal.
-
-    Returns:
-        Columns quantity, estimator, questions, can_tell (their number), and of those answered that can be
-        told: error (mean absolute), bias, intervals (their number), covered (share of them), width (mean).
-        wrongly_refused is a share of those that can be told, rightly_refused of those that cannot.
-    """
-    rows = []
-    for (quantity, estimator), own in answers.groupby(["quantity", "estimator"], sort=False):
-        asked = truth[truth["quantity"] == quantity]
-        table = asked.merge(own[[*KEYS, "estimate", "low", "high"]], on=KEYS, how="left", validate="1:1")
-        answered, can = table["estimate"].notna(), table["can_tell"].astype(bool)
-        told = table[answered & can]
-        off = told["estimate"] - told["truth"]
-        ends = told[told["low"].notna() & told["high"].notna()]
-        rows.append(
-            {
-                "quantity": quantity,
-                "estimator": estimator,
-                "questions": len(asked),
-                "error": off.abs().mean(),
-                "bias": off.mean(),
-                "covered": covers(ends).mean() if len(ends) else np.nan,
-                "intervals": len(ends),
-                "width": (ends["high"] - ends["low"]).mean(),
-                "wrongly_refused": (~answered[can]).mean(),
-                "rightly_refused": (~answered[~can]).mean(),
-                "can_tell": int(can.sum()),
-            }
-        )
-    return pd.DataFrame(rows)
+        needed = f"cannot be read as CSV with the columns {', '.join(ANSWERS)}"
+        raise FairAllError(f"--answers {path}: {needed}: {error}") from error
 
 
 def score_table(
     truth: pd.DataFrame, given: Mapping[str, pd.DataFrame], planned: Sequence[Planned]
 ) -> PageTable:
-    """Scores of several files of answers."""
-    rows, records = [], []
-    for name, answers in given.items():
-        for one in scores(truth, answers).to_dict("records"):
-            cells = [number(one[key], 100, digits) for key, digits in SCORES.values()]
-            cells.insert(0, f"{one['can_tell']} of {one['questions']}")
-            rows.append(Row(str(one["quantity"]), f"{name}: {one['estimator']}", cells))
-            records.append({"answers": name, **one})
-    return table_of(
-        ["can be told", *SCORES],
-        rows,
-        records,
-        planned,
+    """Scores by quantity and estimator.
+
+    Args:
+        truth: columns log, target, quantity, truth, can_tell.
+        given: answers by name, with `ANSWERS`; a row without an estimate, or no row, is a refusal.
+        planned: the runs of the logs, finished or missing.
+    """
+    answers = pd.concat([of.assign(estimator=f"{name}: " + of["estimator"]) for name, of in given.items()])
+    asked = truth.merge(answers[["quantity", "estimator"]].drop_duplicates(), on="quantity")
+    table = asked.merge(answers.dropna(subset="estimate")[ANSWERS], "left", validate="1:1")
+    by = table.assign(replicate=table["log"] + table["target"]).groupby(["quantity", "can_tell"], sort=False)
+    parts = [summary(part).assign(can_tell=can) for (_, can), part in by]
+    found = pd.concat(parts).set_index(["quantity", "estimator", "can_tell"]).unstack(sort=False)
+    counts = found["logs"].reindex(columns=[True, False]).fillna(0).astype(int)
+    cells = {"can be told": counts[True].map(str) + " of " + counts.sum(axis=1).map(str)}
+    found = found.reindex(columns=[of for of, _ in SCORES.values()])
+    cells |= {head: found[of].map(partial(number, digits=digits)) for head, (of, digits) in SCORES.items()}
+    return page_table(
+        pd.DataFrame(cells),
+        lacking=missing_runs(planned),
         key="logs",
         title="Scores",
         note="×100. A question is a log, a policy to judge and a quantity. Of questions that can be told: "
         "mean absolute error, bias, coverage and mean width of 95 % intervals, and the share that is refused "
         "wrongly; of the others, the share that is refused rightly.",
     )
-
-
-def card(tasks: Mapping[tuple[str, str], Mapping[str, Result]]) -> str:
-    """The text that accompanies a bundle."""
-    datasets = list(dict.fromkeys(dataset for dataset, _ in tasks))
-    models = list(dict.fromkeys(model for runs in tasks.values() for model in runs if model not in TARGETS))
-    return f"""# Logs of decisions with exact propensities and withheld truth
-
-Each file `logs/DATASET-INITIAL_POLICY-METHOD-RUN-SEED.parquet` is what a method left that learnt while it
-decided: a row per applicant in the order of the `time_step`, with the features, the group (the column before
-`propensity`), the `propensity` of acceptance at that time, which is exact and depends on the rows before, the
-`decision`, and the `label` of the accepted.
-
-Data sets: {", ".join(map(dataset_label, datasets))}. Methods: {", ".join(map(method_label, models))}.
-
-## Questions
-
-The policies to judge have their acceptance probabilities a in `target_accept_all`, `target_oracle` and
-`target_oracle_fair`. Asked is for each the `value`, the mean of a·(y − c) over all rows, and of the oracles
-the `equal_opportunity` gap, the largest difference between groups of the acceptance rate among people with
-label 1. Answer with a CSV file of the columns {", ".join(ANSWERS)}.
-No estimate is a refusal, which is right where the log cannot tell.
-
-    python -m reproduction logs --answers answers.csv
-
-## Truth
-
-`truth/`, not to be read by estimators, has the answers from everybody's label, and whether the log can tell.
-It cannot where more than {100 * UNSUPPORTED:.0f} % of the policy's acceptances (for the gap: of
-all people) are of people without any row of equal features and group that had a propensity above 0.
-`answers/` has the estimates of `fairall evaluate`.
-
-## Licences
-
-The rows are those of the data sets, under their licences and terms (docs/licences.md): those of COMPAS and
-MEPS are not to be passed on.
-"""

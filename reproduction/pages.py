@@ -8,8 +8,12 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from fairall import Config, FairAllError
 from fairall.display import (
@@ -32,7 +36,9 @@ from reproduction.runs import in_words, read_durations
 
 BLOCK = re.compile(r"^<!-- begin: (\S+) -->\n(.*?)^<!-- end: \1 -->", re.DOTALL | re.MULTILINE)
 BEGIN = re.compile(r"^<!-- begin: (\S+) -->$", re.MULTILINE)
-PICTURE = re.compile(r"\(figures/([\w-]+)\.png\)")
+ESCAPED = re.compile(r"\\(.)|\*\*")
+DOCS = Path(__file__).parents[1] / "docs"
+INDEX = ["group", "name"]  # of rows
 BESIDE = "tables/"  # before the key of a block that links a table, in a file beside the page
 SETTING = "setting"  # block with the line about when and on what a page was made
 ENDINGS = (".png", ".pdf", ".md", ".tex", ".csv")
@@ -69,30 +75,31 @@ def publish(
     outputs = Path(config.outputs_dir)
     folder = folder or outputs / own_name(name, config.preset)
     shown = {
-        section: cautioned([item for item in items if item.shown], config.preset)
-        for section, items in sections.items()
+        section: kept
+        for section, some in sections.items()
+        if (kept := cautioned([item for item in some if item.shown], config.preset))
     }
-    shown = {section: items for section, items in shown.items() if items}
-    line = f"made {datetime.now():%Y-%m-%d %H:%M}; {made()}"
+    line = f"Made {datetime.now():%Y-%m-%d %H:%M}; {made()}"
     write_page(folder, marked(title, config.preset), shown, made=line, **texts)
-    items = [item for some in shown.values() for item in some]
-    keys = {item.key for item in items}
+    items = [*chain(*shown.values())]
     for path in (*folder.glob("figures/*"), *folder.glob("tables/*")):
-        if path.suffix in ENDINGS and path.stem not in keys:
+        if path.suffix in ENDINGS and path.stem not in {item.key for item in items}:
             path.unlink()
     print(f"Page: {folder / 'index.html'}")
     if not into:
         return
-    every = [*(item for some in sections.values() for item in some), by_seed_table(name, runs)]
-    items += [item for item in every[-1:] if item.shown]
-    of = mark(name)
-    tables = {BESIDE + item.key: item for item in items if isinstance(item, PageTable)}
-    blocks = {item.key: block_of(item, line) + of for item in items} | {SETTING: setting(line, outputs)}
-    blocks |= {key: link_of(table, line) + of for key, table in tables.items()}
+    by_seed = by_seed_table(name, runs)
+    below = f"*{'; '.join(line.split('; ')[:3])}.*\n{mark(name)}"  # time, Python, fairall
+    blocks, tables = {SETTING: f"{setting(line, outputs)}\n"}, dict[str, str]()
+    for item in [*items, *[by_seed] * by_seed.shown]:
+        blocks[item.key] = f"{_markdown(item)}\n{below}"
+        if isinstance(item, PageTable):
+            blocks[BESIDE + item.key] = f"[{escaped(item.title)}]({BESIDE}{item.key}.csv). {below}"
+            tables[BESIDE + item.key] = shown_csv(item)
+    names = [by_seed.key, *(item.key for item in chain(*sections.values())), *known()]
     for page in into:
-        fill(page, blocks, lambda: [*(item.key for item in every), *known()])
-        for key in set(BEGIN.findall(page.read_text())) & tables.keys():
-            write(page.parent / f"{key}.csv", shown_csv(tables[key]))
+        for key in fill(page, blocks, names) & tables.keys():
+            write(page.parent / f"{key}.csv", tables[key])
         copy_figures(page, folder / "figures")
         print(f"Blocks, tables and figures: {page}")
 
@@ -106,43 +113,65 @@ def refuse(into: Sequence[Path], config: Config) -> None:
             raise FairAllError(f"--into {page}: no such page")
 
 
-def block_of(item: Item, line: str) -> str:
-    """A table as Markdown, or a figure with its caption; below it, when and with what it was made."""
+def _markdown(item: Item) -> str:
+    """A table, or a figure with its caption."""
     if isinstance(item, PageTable):
-        return f"{to_markdown(item)}\n{_made(line)}\n"
-    return f"![{item.title}](figures/{item.key}.png)\n\n{item.title}. {item.note}\n\n{_made(line)}\n"
-
-
-def link_of(table: PageTable, line: str) -> str:
-    """A link to the file of a table beside the page, with when and with what it was made."""
-    return f"[{escaped(table.title)}]({BESIDE}{table.key}.csv). {_made(line)}\n"
-
-
-def _made(line: str) -> str:
-    return f"*{_sentence('; '.join(line.split('; ')[:3]))}.*"  # time, Python, fairall
+        return to_markdown(item)
+    return f"![{item.title}](figures/{item.key}.png)\n\n{item.title}. {item.note}\n"
 
 
 def shown_csv(table: PageTable) -> str:
-    """A table as CSV, its cells as on a terminal: `*` behind the best value, a printed one in brackets."""
-    shown = table.frame.map(str).rename_axis(index=["group", "name"])
-    return shown.to_csv(lineterminator="\n")
+    """A table as CSV: a row per cell, as on a terminal; of values by seed, a row per measure.
+
+    In a cell `*` is behind the best value, and a printed value in brackets.
+    """
+    shown = table.frame.map(str).rename_axis(index=INDEX, columns="measure")
+    by_seed = "measure" in shown
+    return (shown if by_seed else shown.stack(future_stack=True).rename("shown")).to_csv(lineterminator="\n")
+
+
+@cache
+def read_table(key: str) -> pd.DataFrame:
+    """A table of results of docs/, from its file or its block on a page.
+
+    Args:
+        key: of the table.
+
+    Returns:
+        Cells as they are shown, by group and name; not to be changed.
+
+    Raises:
+        FairAllError: where there is no such table.
+    """
+    path = DOCS / f"{BESIDE}{key}.csv"
+    if path.exists():
+        cells = pd.read_csv(path, dtype=str, keep_default_na=False).set_index(INDEX)
+        if "shown" not in cells:
+            return cells
+        columns = cells["measure"].unique()
+        rows = cells["shown"].to_numpy().reshape(-1, len(columns))
+        return pd.DataFrame(rows, cells.index[:: len(columns)], columns)
+    pages = "\n".join(page.read_text() for page in DOCS.rglob("*.md"))
+    lines = re.findall(r"^\| (.*) \|$", dict(BLOCK.findall(pages)).get(key, ""), re.MULTILINE)
+    if not lines:
+        raise FairAllError(f"{DOCS}: no table of results {key}")
+    head, *shown = (ESCAPED.sub(r"\1", line).split(" | ") for line in lines)
+    return pd.DataFrame(shown, columns=[*INDEX, *head[2:]]).set_index(INDEX)
 
 
 def setting(line: str, outputs: Path) -> str:
     """When and on what a page was made, and how long its runs took."""
-    told = [line, f"{_processor()}, {os.cpu_count()} cores, {platform.system()}"]
+    path = Path("/proc/cpuinfo")  # of Linux; elsewhere the architecture is said
+    model = re.search(r"^model name\s*: (.+)", path.read_text() if path.exists() else "", re.MULTILINE)
+    told = [line, f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores, {platform.system()}"]
     measured = read_durations(outputs / "reproduction.csv")
     if len(measured):
         cpu, wall = (in_words(measured[f"{of}_seconds"].sum()) for of in ("cpu", "wall"))
         told.append(f"{cpu} of CPU, {wall} on the clock one after the other, in {len(measured)} commands")
-    return f"{_sentence('; '.join(told))}.\n"
+    return f"{'; '.join(told)}."
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def fill(page: Path, blocks: Mapping[str, str], known: Callable[[], Iterable[str]]) -> None:
+def fill(page: Path, blocks: Mapping[str, str], known: Iterable[str] = ()) -> set[str]:
     """Replace the contents of the blocks of a page: `<!-- begin: KEY -->` to `<!-- end: KEY -->`.
 
     Args:
@@ -150,39 +179,28 @@ def fill(page: Path, blocks: Mapping[str, str], known: Callable[[], Iterable[str
         blocks: new contents by key; a block without one stays as it is.
         known: keys of further tables and figures, which a block may have too.
 
+    Returns:
+        Keys of the blocks.
+
     Raises:
         FairAllError: where a key is unknown, or a block has no end.
     """
     text = page.read_text()
-    keys = BEGIN.findall(text)
-    ended = [match[1] for match in BLOCK.finditer(text)]
-    if wrong := next((key for key in keys if key not in ended), None):
-        raise FairAllError(f"--into {page}: the block {wrong} has no <!-- end: {wrong} -->")
-    if set(keys) - set(blocks):
-        names = {*blocks, *known()}
-        if unknown := next((key for key in keys if key.removeprefix(BESIDE) not in names), None):
-            raise FairAllError(f"--into {page}: no table or figure {unknown}{nearest(unknown, [*names])}")
-
-    def replaced(match: re.Match[str]) -> str:
-        content = blocks.get(match[1], match[2])
-        return f"<!-- begin: {match[1]} -->\n{content}<!-- end: {match[1]} -->"
-
-    write(page, BLOCK.sub(replaced, text))
+    keys, names = {*BEGIN.findall(text)}, [*blocks, *known]
+    for key in keys:
+        if key.removeprefix(BESIDE) not in names:
+            raise FairAllError(f"--into {page}: no table or figure {key}{nearest(key, names)}")
+    for key in keys - dict(BLOCK.findall(text)).keys():
+        raise FairAllError(f"--into {page}: the block {key} has no <!-- end: {key} -->")
+    block = "<!-- begin: {0} -->\n{1}<!-- end: {0} -->"
+    write(page, BLOCK.sub(lambda old: block.format(old[1], blocks.get(*old.groups())), text))
+    return keys
 
 
 def copy_figures(page: Path, figures: Path) -> None:
     """Copy figures that a page names, and those that `figures/` beside it has already, from a folder."""
     beside = page.parent / "figures"
-    named = set(PICTURE.findall(page.read_text()))
     for path in figures.glob("*.png"):
-        if path.stem in named or (beside / path.name).exists():
-            beside.mkdir(parents=True, exist_ok=True)
+        if f"(figures/{path.name})" in page.read_text() or (beside / path.name).exists():
+            beside.mkdir(exist_ok=True)
             shutil.copyfile(path, beside / path.name)
-
-
-def _processor() -> str:
-    """Model of the processor on Linux, elsewhere its architecture."""
-    path = Path("/proc/cpuinfo")
-    lines = path.read_text().splitlines() if path.exists() else []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.machine()

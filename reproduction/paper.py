@@ -20,7 +20,6 @@ def synthetic_readings(initial_policy: str, model: str) -> dict[str, tuple[float
     }
 
 
-def acceptance_rates(initial_policy: str, dataset: str) -> tuple[float, ...] | None:
-    """Printed acceptance rates of everybody, S = +1 and S = −1, in [0, 1]; None where none is printed."""
-    rates = _PRINTED["acceptance"].get(initial_policy, {}).get(dataset)
-    return None if rates is None else tuple(rate / 100 for rate in rates)
+def acceptance_rates(initial_policy: str, dataset: str) -> tuple[float, ...]:
+    """Printed acceptance rates of everybody, S = +1 and S = −1, in [0, 1]."""
+    return tuple(rate / 100 for rate in _PRINTED["acceptance"][initial_policy][dataset])

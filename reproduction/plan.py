@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
+import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
@@ -43,48 +44,26 @@ PAPER = {
 }
 EVERY = tuple(itertools.chain(*PAPER.values()))
 SPLITS = ("paper_splits",)  # the paper's methods on other splits of the data
-WORLDS = ("worlds_capacity", "worlds_delay", "worlds_noise", "worlds_shift", "worlds_feedback")
 # Rows of the board by sweep.
 VARIANTS = {"leaderboard_cut": "cut", "leaderboard_parity": "parity", "leaderboard_blind": "blind"}
 LEADERBOARD = ("leaderboard_methods", *VARIANTS)
-ABLATION_WORLDS = tuple(f"ablation_worlds_{name}" for name in ("latent", "thresholds", "stacked"))
-ABLATION_BIAS = tuple(f"ablation_bias_{name}" for name in ("vae", "net", "mixtures"))
-ABLATION = (
-    "ablation_vae",
-    "ablation_vae_thresholds",
-    "ablation_net",
-    "ablation_net_thresholds",
-    "ablation_mixtures",
-)
 LOGS = ("logs",)
-# Sweeps of each question of reproduction/questions.py, by its word.
-QUESTIONS = {
-    "truth": ("questions_truth_rates", "questions_truth_opportunity", "questions_truth_latent"),
-    "hidden": (
-        "questions_hidden",
-        "questions_hidden_synthetic",
-        "questions_hidden_assumed",
-        "questions_hidden_assumed_synthetic",
-    ),
-    "groups": (
-        "questions_groups",
-        "questions_groups_latent",
-        "questions_small_groups",
-        "questions_small_groups_latent",
-    ),
-    "amounts": ("questions_amounts_fico", "questions_amounts_credit", "questions_amounts_latent"),
+# What studies/*.yaml say, by name of the study: their sweeps by part, and tables.
+STUDIES: dict[str, dict[str, Any]] = {
+    path.stem: yaml.safe_load(path.read_text())
+    for path in sorted(Path(__file__).with_name("studies").glob("*.yaml"))
 }
-FURTHER = (
-    *(*SPLITS, *WORLDS, *LEADERBOARD, *ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS, *LOGS),
-    *itertools.chain.from_iterable(QUESTIONS.values()),
-)
+SWEEPS = {name: tuple(itertools.chain(*study["sweeps"].values())) for name, study in STUDIES.items()}
+WORLDS = SWEEPS["worlds"]
+ABLATION = STUDIES["ablation"]["sweeps"]["static"]
 PARTS = PAPER | {
     "splits": SPLITS,
     "worlds": WORLDS,
     "leaderboard": LEADERBOARD,
-    "ablation": (*ABLATION, *ABLATION_WORLDS, *ABLATION_BIAS),
+    "ablation": SWEEPS["ablation"],
     "logs": LOGS,
 }
+EVERY_SWEEP = (*EVERY, *SPLITS, *LEADERBOARD, *LOGS, *itertools.chain(*SWEEPS.values()))
 # Axes that set a value, not a group.
 SINGLE_VALUES = (
     "cost.value=",
@@ -193,7 +172,7 @@ def sweeps_of(parts: Iterable[str]) -> list[str]:
     Raises:
         FairAllError: where there is no such part.
     """
-    choices = {"all": EVERY} | PARTS | {sweep: (sweep,) for sweep in (*EVERY, *FURTHER)}
+    choices = {"all": EVERY} | PARTS | {sweep: (sweep,) for sweep in EVERY_SWEEP}
     wrong = [part for part in parts if part not in choices]
     if wrong:
         near = nearest(wrong[0], list(choices))
@@ -265,7 +244,7 @@ def _key_but_seeds(config: Config) -> str:
 
 def added(overrides: Iterable[str]) -> list[str]:
     """The words that change every run: neither a choice on an axis nor one of `PLACES`."""
-    axes = {str(key) for sweep in (*EVERY, *FURTHER) for key in grid(sweep)}
+    axes = {str(key) for sweep in EVERY_SWEEP for key in grid(sweep)}
     return [word for word in overrides if word.split("=")[0] not in axes and not word.startswith(PLACES)]
 
 
@@ -307,36 +286,36 @@ def _composed(commands: Sequence[tuple[str, ...]]) -> list[DictConfig]:
 
 def _points(sweep: str, overrides: Sequence[str]) -> list[tuple[str, ...]]:
     """The words of each point of a sweep's grid that the user's words select."""
-    axes = grid(sweep)
-    picked = [word for word in overrides if word.split("=")[0] in axes]
-    others = [word for word in overrides if word not in picked]
-    chosen, shared = _expanded(picked), _shared(sweep, overrides)
-    return [
-        (*words, *shared, *others)
-        for words in _expanded([f"{key!s}={values}" for key, values in axes.items()])
-        if any(set(choice) <= set(words) for choice in chosen)
-    ]
+    axes = _axes(sweep)
+    others = [word for word in overrides if word.split("=")[0] not in axes]
+    for word in set(overrides).difference(others):
+        key = word.split("=")[0]
+        axes[key] = [one for one in axes[key] if one in _values(word)]
+    shared = _shared(sweep, overrides)
+    return [(*words, *shared, *others) for words in itertools.product(*axes.values())]
+
+
+def _axes(sweep: str) -> dict[str, list[str]]:
+    """The words of each axis of a sweep's grid."""
+    return {str(key): _values(f"{key!s}={values}") for key, values in grid(sweep).items()}
 
 
 def _refuse_unknown(sweeps: Sequence[str], overrides: Sequence[str]) -> None:
     """Raise FairAllError for a word that picks a value that an axis of all sweeps does not have."""
-    grids = [grid(sweep) for sweep in sweeps]
+    grids = [*map(_axes, sweeps)]
     for word in overrides:
         key = word.split("=")[0]
         if all(key in axes for axes in grids):
-            axis = [one for axes in grids for (one,) in _expanded([f"{key}={axes[key]}"])]
-            names = list(dict.fromkeys(one.removeprefix(f"{key}=") for one in axis))
-            for (picked,) in _expanded([word]):
-                if picked not in axis:
-                    near = nearest(picked.removeprefix(f"{key}="), names)
-                    raise FairAllError(f"{picked}: not among these runs{near}; there are {', '.join(names)}")
+            known = dict.fromkeys(one for axes in grids for one in axes[key])
+            names = [one.removeprefix(f"{key}=") for one in known]
+            for wrong in (one for one in _values(word) if one not in known):
+                near = nearest(wrong.removeprefix(f"{key}="), names)
+                raise FairAllError(f"{wrong}: not among these runs{near}; there are {', '.join(names)}")
 
 
-def _expanded(words: list[str]) -> list[tuple[str, ...]]:
-    """All combinations of the values of some words, each with one value per key."""
-    axes = []
-    for word in OverridesParser.create().parse_overrides(words):
-        several = word.is_sweep_override()
-        values = word.sweep_string_iterator() if several else [word.get_value_element_as_str()]
-        axes.append([f"{word.get_key_element()}={value}" for value in values])
-    return list(itertools.product(*axes))
+def _values(word: str) -> list[str]:
+    """A word with each of its values."""
+    (override,) = OverridesParser.create().parse_overrides([word])
+    several = override.is_sweep_override()
+    values = override.sweep_string_iterator() if several else [override.get_value_element_as_str()]
+    return [f"{override.get_key_element()}={value}" for value in values]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairall import Result
@@ -17,34 +17,31 @@ from fairall.display import (
     GREY,
     ORANGE,
     Cell,
+    Item,
     PageFigure,
     PageTable,
     Row,
     handles_of,
     legend_below,
+    mean_interval,
     number,
 )
 from fairall.metrics import Quantity, Spread
-from fairall.report import dataset_label, measures, method_label
-from fairall.results import paper_metrics
-from reproduction.items import grid_of, table_of
+from fairall.report import dataset_label, method_label
+from reproduction.figures import Point, draw_rows
+from reproduction.items import difference_of, table_of
 from reproduction.paper import HALF_DIGIT, PAPER_SEEDS
 from reproduction.plan import EFFECTIVE, TEMPORAL, Planned
+from reproduction.tables import printed_values
+from reproduction.words import words_of
 
 # The printed temporal measures are of drawn decisions.
 MEASURES = (*EFFECTIVE, *(measure.sampled() for measure in TEMPORAL))
 DRAWS = 10_000  # of a predictive interval
 QUANTILES = (0.025, 0.975)  # its ends
 MANY = 0.1  # share of collapsed seeds above which predictive intervals are of the survivors
-SHOWN = {
-    "mean": ("means", "Our mean and its 95 % interval (Student's t over seeds)"),
-    "std": (
-        "standard deviations",
-        "Our standard deviation: of effective measures over seeds; of temporal ones over seeds and time "
-        "steps, of M_t for a mean and of |M_t − μ_M| for a temporal variance, as the printed ones appear to "
-        "be (docs/reproduction.md)",
-    ),
-}
+WORDS = words_of("report")["printed"]
+COLOURS = {"inside": BLUE, "outside": ORANGE, "without an interval": GREY}
 
 
 class Predictive(NamedTuple):
@@ -73,8 +70,7 @@ def predictive_intervals(values: np.ndarray, size: int) -> Predictive:
     n, centre = len(values), values.mean()
     scaled = centre + (values - centre) * n / (n - 1)
     samples = scaled[_resampled(n, size)]
-    low, high = np.quantile([samples.mean(1), samples.std(1, ddof=1)], QUANTILES, axis=1).tolist()
-    return Predictive((low[0], high[0]), (low[1], high[1]))
+    return Predictive(_ends(samples.mean(1)), _ends(samples.std(1, ddof=1)))
 
 
 def predictive_pooled_std(series: np.ndarray, size: int) -> tuple[float, float]:
@@ -90,7 +86,12 @@ def predictive_pooled_std(series: np.ndarray, size: int) -> tuple[float, float]:
     # About the overall mean, so that the difference of the moments is exact enough.
     centred = series - series.mean()
     first, second = centred.mean(1)[rows].mean(1), (centred**2).mean(1)[rows].mean(1)
-    low, high = np.quantile(np.sqrt(np.maximum(second - first**2, 0.0)), QUANTILES).tolist()
+    return _ends(np.sqrt(np.maximum(second - first**2, 0.0)))
+
+
+def _ends(samples: np.ndarray) -> tuple[float, float]:
+    """Ends of the middle 95 %."""
+    low, high = np.quantile(samples, QUANTILES).tolist()
     return low, high
 
 
@@ -102,70 +103,52 @@ def _resampled(n: int, size: int) -> np.ndarray:
     return np.take_along_axis(populations, generator.integers(n, size=(DRAWS, size)), axis=1)
 
 
-def printed_tables(planned: Sequence[Planned], initial_policy: str, protocol: str) -> list[PageTable]:
-    """A table of means and one of standard deviations, a row per run that has printed values.
+def printed_items(planned: Sequence[Planned], key: str, **shown: str) -> list[Item]:
+    """A figure, a table of means and one of standard deviations, a row per run that has printed values.
 
     A printed value is inside or outside the 95 % predictive interval of as many seeds as it is of, drawn
     from ours. Runs of fewer seeds are left out.
 
     Args:
         planned: runs, finished or missing, of one initial policy and protocol.
-        initial_policy: its name.
-        protocol: its name.
+        key: what the keys begin with, initial policy and protocol.
+        shown: setting and section.
     """
-    setting = f"{initial_policy} initial policy, protocol {protocol}"
-    enough = [(one, one.run) for one in planned if one.run and len(one.run.seeds) >= PAPER_SEEDS]
-    tables = []
-    for statistic, (plural, ours) in SHOWN.items():
-        rows, records = [], []
-        for one, run in enough:
-            gone = collapsed(run)
-            compared = [_compared(run, measure, gone, statistic) for measure in MEASURES]
-            if not any(compared):
-                continue
-            share = "" if gone is None else f"{gone.sum()} of {len(gone)}"
-            cells = [Cell(share), *(Cell() if value is None else _cell(value) for value in compared)]
-            rows.append(Row(dataset_label(one.dataset), method_label(one.model), cells))
-            who = {"dataset": one.dataset, "model": one.model, "run": run.identity}
-            records += [who | value | {"command": one.command} for value in compared if value is not None]
-        tables.append(
-            table_of(
-                ["collapsed", *(measure.heading for measure in MEASURES)],
-                rows,
-                records,
-                planned,
-                key=f"printed_{statistic}_{initial_policy}_{protocol}",
-                title=f"Printed {plural} and what {PAPER_SEEDS} seeds of ours would give, {setting}",
-                note=_note(ours, plural),
-                section="Printed values",
-                setting=setting,
-            )
-        )
-    return tables
-
-
-def _note(ours: str, plural: str) -> str:
-    n = PAPER_SEEDS
-    return (
-        f"×100. {ours}. In italics the printed value, and whether it is inside the 95 % predictive interval "
-        f"of {plural} of {n} seeds, by nested bootstrap of our seeds: it has the variance of so few seeds "
-        "and the uncertainty of ours. Half a unit of the last printed digit is allowed on either side. With "
-        "50 seeds, 5 to 10 % would be outside by chance if nothing differed. Collapsed: seeds that accepted "
-        f"nobody in the last half of the time steps. †: where more than {100 * MANY:.0f} % collapsed, the "
-        "value of the survivors; the predictive interval is theirs too, and there is none for fewer than "
-        f"{n} of them."
+    means, _ = tables = [_table(planned, key, statistic, **shown) for statistic in ("mean", "std")]
+    figure = PageFigure(
+        key=key,
+        title=WORDS["figure"]["title"].format(**shown),
+        note=WORDS["figure"]["note"],
+        section=shown["section"],
+        wide=True,
+        draw=(lambda: draw_printed(means.records)) if means.shown else None,
+        lacking=means.lacking,
     )
+    return [figure, *tables]
 
 
-def collapsed(run: Result) -> pd.Series | None:
-    """Whether each seed accepted no applicant at any step in the last half of the time steps.
+def _table(planned: Sequence[Planned], key: str, statistic: str, **shown: str) -> PageTable:
+    """The table of a statistic, `mean` or `std`."""
+    rows, records = [], []
+    for one in planned:
+        run = one.run
+        if run is None or len(run.seeds) < PAPER_SEEDS:
+            continue
+        gone, row = collapsed(run), (dataset_label(one.dataset), method_label(one.model))
+        compared = [_compared(run, measure, gone, statistic) for measure in MEASURES]
+        if any(compared):
+            cells = [_cell(of) if of else "" for of in compared]
+            rows.append(Row(*row, [f"{gone.sum()} of {len(gone)}", *cells]))
+            records += [{"row": ", ".join(row)} | of for of in compared if of]
+    columns = ["collapsed", *(measure.heading for measure in MEASURES)]
+    words = {name: text.format(**WORDS, **shown) for name, text in WORDS[statistic].items()}
+    words["key"] = key.replace("printed", f"printed_{statistic}")
+    return table_of(columns, rows, records, planned, **words, **shown)
 
-    Returns:
-        Booleans by seed; None for runs of versions that did not record acceptance rates.
-    """
+
+def collapsed(run: Result) -> pd.Series:
+    """Whether each seed accepted no applicant at any step in the last half of the time steps."""
     rates = run.curve("acceptance_rate")
-    if rates.empty:
-        return None
     return rates[rates.index > run.config.schedule.time_steps / 2].eq(0.0).all()
 
 
@@ -183,10 +166,8 @@ def _by_step(run: Result, measure: Quantity) -> pd.DataFrame:
     return curve if kind == "mean" else curve.sub(curve.mean(axis=1), axis=0).abs()
 
 
-def _compared(
-    run: Result, measure: Quantity, gone: pd.Series | None, statistic: str
-) -> dict[str, Any] | None:
-    """The comparison of a measure of a run; None without a printed value, or one of ours.
+def _compared(run: Result, measure: Quantity, gone: pd.Series, statistic: str) -> dict[str, Any]:
+    """The comparison of a measure of a run; empty without a printed value, or one of ours.
 
     Args:
         run: with printed values or without.
@@ -194,52 +175,40 @@ def _compared(
         gone: of `collapsed`.
         statistic: `mean` or `std`.
     """
-    printed = paper_metrics(run.config).get(measure.name.removesuffix("_sampled"))
-    values, n = run.values(measure.name), PAPER_SEEDS
-    spread = Spread.over_seeds(values.to_numpy(), bounds=measure.bounds)
-    if printed is None or spread is None:
-        return None
-    alive = pd.Series(True, values.index) if gone is None else ~gone[values.index]
-    share = None if gone is None else 1 - alive.mean()
-    on_survivors = share is not None and share > MANY
-    drawn_from = values.index[alive] if on_survivors else values.index
+    printed, values = printed_values(run, measure), run.values(measure.name)
     # Rows are seeds: of one value, or of one per time step, whose deviation is over both.
     series = values.to_frame() if statistic == "mean" else _by_step(run, measure).loc[values.index]
-
-    def of_seeds(seeds: pd.Index) -> float | None:
-        some = series.loc[seeds].to_numpy()
-        # One value per seed has a standard deviation from two seeds on.
-        if some.size <= (statistic == "std"):
-            return None
-        return float(some.mean() if statistic == "mean" else some.std(ddof=some.shape[1] == 1))
-
-    low, high, inside = None, None, None
-    if len(drawn_from) >= n:
-        some = series.loc[drawn_from].to_numpy()
-        if some.shape[1] > 1:
-            low, high = predictive_pooled_std(some, n)
+    alive = series[~gone[values.index]]
+    ours = _statistic(series, statistic)
+    if printed is None or math.isnan(ours):
+        return {}
+    on_survivors = 1 - len(alive) / len(series) > MANY
+    drawn_from = (alive if on_survivors else series).to_numpy()
+    print_of, (low, high) = printed[statistic == "std"], (math.nan, math.nan)
+    if known := len(drawn_from) >= PAPER_SEEDS:
+        if drawn_from.shape[1] > 1:
+            low, high = predictive_pooled_std(drawn_from, PAPER_SEEDS)
         else:
-            low, high = getattr(predictive_intervals(some[:, 0], n), statistic)
-        inside = is_inside(printed[statistic == "std"], low, high)
-    ours = of_seeds(values.index)
-    if ours is None:
-        return None
-    interval = spread.interval if statistic == "mean" else None
+            low, high = getattr(predictive_intervals(drawn_from[:, 0], PAPER_SEEDS), statistic)
+    spread = run.spread(measure.name) if statistic == "mean" else Spread(ours, None, None)
     return {
-        "measure": measure.name,
+        "measure": measure.heading,
         "statistic": statistic,
-        "seeds": len(values),
-        "collapsed": share,
-        "ours": ours,
-        "interval_low": interval and interval[0],
-        "interval_high": interval and interval[1],
-        "of_survivors": None if gone is None else of_seeds(values.index[alive]),
-        "printed": printed[statistic == "std"],
+        **difference_of(spread, "ours"),
+        "of_survivors": _statistic(alive, statistic),
         "on_survivors": on_survivors,
+        "printed": print_of,
         "predictive_low": low,
         "predictive_high": high,
-        "inside": inside,
+        "inside": is_inside(print_of, low, high) if known else None,
     }
+
+
+def _statistic(series: pd.DataFrame, statistic: str) -> float:
+    """Mean or standard deviation of series, a row per seed; NaN of too few values."""
+    values = series.stack()
+    # One value per seed has a standard deviation from two seeds on.
+    return float(values.mean() if statistic == "mean" else values.std(ddof=int(series.shape[1] == 1)))
 
 
 def is_inside(printed: float, low: float, high: float) -> bool:
@@ -249,77 +218,31 @@ def is_inside(printed: float, low: float, high: float) -> bool:
 
 def _cell(of: dict[str, Any]) -> Cell:
     """A comparison as shown."""
-    ours, beside = number(of["ours"]), number(of["printed"])
-    if of["interval_low"] is not None:
-        ours += f" [{number(of['interval_low'])}, {number(of['interval_high'])}]"
-    if of["on_survivors"] and of["of_survivors"] is not None:
-        ours += f", {number(of['of_survivors'])}"
+    ours, beside = mean_interval(Spread(of["ours"], None, (of["low"], of["high"]))), number(of["printed"])
+    if of["on_survivors"]:
+        ours = ", ".join(filter(None, [ours, number(of["of_survivors"])]))
     if of["inside"] is not None:
         where = "inside" if of["inside"] else "outside"
         beside += f", {where} {number(of['predictive_low'])} to {number(of['predictive_high'])}"
-    marks = "†" if of["on_survivors"] else ""
-    return Cell(ours, beside, marks=marks)
-
-
-def printed_figure(means: PageTable) -> PageFigure:
-    """Every printed mean beside the predictive interval of ours."""
-    records = means.records
-    return PageFigure(
-        key=means.key.replace("printed_mean", "printed"),
-        title=f"Printed means and ours, {means.setting}",
-        note="Dots: the means that the paper prints. Bars: 95 % predictive intervals of the mean of "
-        f"{PAPER_SEEDS} seeds, from our seeds.",
-        section="Printed values",
-        wide=True,
-        draw=(lambda: draw_printed(records)) if len(records) else None,
-        lacking=means.lacking,
-    )
+    return Cell(ours, beside, marks="†" * of["on_survivors"])
 
 
 def draw_printed(records: pd.DataFrame) -> Figure:
     """Draw printed means, inside or outside the predictive intervals of ours: a panel per measure.
 
     Args:
-        records: of a table of means of `printed_tables`.
+        records: of the table of means of `printed_items`.
     """
-    rows = list(dict.fromkeys(zip(records["dataset"], records["model"], strict=True)))[::-1]
-    names = list(dict.fromkeys(records["measure"]))
-    columns = min(3, len(names))
-    lines = -(-len(names) // columns)
-    height = lines * (0.155 * len(rows) + 0.55)
-    figure, panels = grid_of(lines, columns, height, width=7.2, sharey=True)
-    for axes, name in zip(panels.ravel(), names, strict=False):
-        _panel(axes, records[records["measure"] == name], rows)
-        (measure,) = measures(name.removesuffix("_sampled"))
-        axes.set_title(f"{measure.heading} (×100)")
-    for axes in panels[:, 0]:
-        axes.set_yticks(range(len(rows)), [f"{dataset_label(d)}, {method_label(m)}" for d, m in rows])
-        axes.set_ylim(-0.7, len(rows) - 0.3)
-    legend_below(figure, handles_of(panels.ravel()), 3)
-    return figure
-
-
-def _panel(axes: Axes, records: pd.DataFrame, rows: Sequence[tuple[str, str]]) -> None:
-    """Draw the printed means of a measure, one per row."""
-    for of in records.to_dict("records"):
-        place = rows.index((of["dataset"], of["model"]))
-        colour, word = (BLUE, "inside") if of["inside"] else (ORANGE, "outside")
-        if of["inside"] is None:
-            colour, word = GREY, "without an interval"
-        else:
-            low, high = 100 * of["predictive_low"], 100 * of["predictive_high"]
-            axes.plot(
-                [low, high],
-                [place, place],
-                color=GREY,
-                lw=4,
-                alpha=0.45,
-                solid_capstyle="butt",
-                label="our 95 % predictive interval",
-            )
-        axes.plot(
-            100 * of["printed"], place, "o", color=colour, ms=4, label=f"printed mean, {word}", zorder=3
+    names = [*records["row"].unique()]
+    panels: dict[str, list[Point]] = {}
+    for one in records.to_dict("records"):
+        row, ends = names.index(one["row"]), (one["predictive_low"], one["predictive_high"])
+        word = {True: "inside", False: "outside"}.get(one["inside"], "without an interval")
+        bar = {"color": GREY, "label": "our 95 % predictive interval"}
+        dot = {"color": COLOURS[word], "label": f"printed mean, {word}", "marker": "o", "ms": 4}
+        panels.setdefault(f"{one['measure']} (×100)", []).extend(
+            [(row, Spread(sum(ends) / 2, None, ends), bar), (row, one["printed"], dot)]
         )
-    axes.tick_params(axis="y", length=0)
-    axes.grid(axis="x", lw=0.3, alpha=0.5)
-    axes.set_axisbelow(True)
+    figure, grid = draw_rows(names, panels, min(3, len(panels)))
+    legend_below(figure, handles_of(grid.flat), 3)
+    return figure

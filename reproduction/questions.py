@@ -6,22 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairall import FairAllError
-from reproduction.plan import QUESTIONS, nearest
-from reproduction.questions_amounts import amounts_items
-from reproduction.questions_groups import groups_items
-from reproduction.questions_hidden import hidden_items
-from reproduction.questions_truth import truth_items
-from reproduction.study import Study, unnamed
+from reproduction.plan import nearest
+from reproduction.study import Study
 
-ASKED = {
-    word: Study(f"questions_{word}", title, QUESTIONS[word], unnamed(items))
-    for word, title, items in (
-        ("truth", "labels that depend on the group", truth_items),
-        ("hidden", "hidden reasons", hidden_items),
-        ("groups", "more than two groups", groups_items),
-        ("amounts", "amounts by person", amounts_items),
-    )
-}
+ASKED = {word: Study(f"questions_{word}") for word in ("truth", "hidden", "groups", "amounts")}
 
 
 def questions(

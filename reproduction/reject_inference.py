@@ -45,39 +45,29 @@ OURS, THEIRS = "FairAll", "rejectkit"
 ORACLE, NAIVE = "Every label", "Accepted only"
 SELECTIONS = {"mar": "by features", "mnar": "by features and the label", "cutoff": "by a score"}
 PARITY = "fairness=demographic_parity"
+KEYS = ["selection", "code", "method"]
+MEASURES = ("auc", "ks", "utility", "parity_utility")
 MEASURED = {"auc": "AUC", "utility": "utility"}  # shown by data set and drawn
 CLEAR = 5e-3  # gap of AUC between oracle and accepted only from which on rejectkit gives a recovery
-UNITS = (
-    "×100. Means over the data sets, and 95 % intervals over the random states of the difference from "
-    "accepted only of the same code, people, split and mask (Student's t)."
-)
+Key = tuple[str, str, str]
 
 
 class Masked(NamedTuple):
-    """People of a data set, split and masked as by rejectkit.
+    """People of a data set, masked as by rejectkit: arrays of T people for training and of M for the test.
 
     Attributes:
         cost: c of the data set.
-        x: standardised features, one column per category, shape (N, F).
-        s: sensitive attribute in {−1, +1}, shape (N,).
-        label: in {0, 1}, shape (N,); rejectkit's is 1 − label.
-        train: rows for training, shape (T,).
-        test: the other rows.
-        accepted: which rows for training keep their label, shape (T,), bool.
+        x: standardised features, one column per category, shapes (T, F) and (M, F).
+        s: sensitive attribute in {−1, +1}, shapes (T,) and (M,).
+        label: in {0, 1}, shapes (T,) and (M,); rejectkit's is 1 − label.
+        accepted: who of those for training keeps the label, shape (T,), bool.
     """
 
     cost: float
-    x: np.ndarray
-    s: np.ndarray
-    label: np.ndarray
-    train: np.ndarray
-    test: np.ndarray
+    x: list[np.ndarray]
+    s: list[np.ndarray]
+    label: list[np.ndarray]
     accepted: np.ndarray
-
-    @property
-    def seen(self) -> np.ndarray:
-        """What models see of everybody: features and s, shape (N, F + 1)."""
-        return np.column_stack([self.x, self.s])
 
 
 @cache
@@ -116,24 +106,21 @@ def reject_inference(
     Raises:
         FairAllError: where rejectkit is missing, or a word picks nothing.
     """
-    picked = dict(word.split("=", 1) for word in overrides if word.startswith(("dataset=", "selection=")))
-    config = places([word for word in overrides if word.split("=")[0] not in picked])
+    words = [word.partition("=") for word in overrides]
+    picked = {key: values.split(",") for key, _, values in words if key in ("dataset", "selection")}
+    config = places(["".join(word) for word in words if word[0] not in picked])
     refuse(into, config)
     rejectkit()
-    chosen = {
-        key: picked[key].split(",") if key in picked else axes()[key] for key in ("dataset", "selection")
-    }
-    for key, values in chosen.items():
+    for key, values in picked.items():
         if unknown := [value for value in values if value not in axes()[key]]:
             raise FairAllError(f"{key}={unknown[0]}: not possible; there are {', '.join(axes()[key])}")
-    outputs = Path(config.outputs_dir)
-    folder = folder or outputs / COMMAND
+    chosen, folder = axes() | picked, folder or Path(config.outputs_dir) / COMMAND
     found, missing = [], []
     for dataset, selection in product(chosen["dataset"], chosen["selection"]):
         path = folder / "fits" / f"{dataset}_{selection}.csv"
         try:
             if not path.exists():
-                rows = pd.DataFrame(list(fits(dataset, selection)))
+                rows = pd.DataFrame(fits(dataset, selection))
                 write(path, rows.to_csv(index=False, float_format="%.6f"))
                 print(f"{dataset}, {selection}: {len(rows)} fits", flush=True)
             found.append(pd.read_csv(path).assign(dataset=dataset, selection=selection))
@@ -148,9 +135,7 @@ def reject_inference(
 def fits(dataset: str, selection: str) -> Iterator[dict[str, Any]]:
     """A row per random state, code and method, with its measures on test people."""
     for state in range(axes()["states"]):
-        people = masked(dataset, selection, state)
-        for code, name, measures in judged(people, state):
-            yield {"state": state, "code": code, "method": name} | measures
+        yield from judged(masked(dataset, selection, state), state)
 
 
 def masked(dataset: str, selection: str, state: int) -> Masked:
@@ -159,93 +144,80 @@ def masked(dataset: str, selection: str, state: int) -> Masked:
     Raises:
         FairAllError: where the data cannot be read.
     """
-    source = load_dataset(dataset)
+    source, study = load_dataset(dataset), axes()
     table = source.table()
-    rows = np.random.default_rng(state).permutation(len(table))[: axes()["most"]]
+    rows = np.random.default_rng(state).permutation(len(table))[: study["most"]]
     categories = [one.name for one in table.schema if one.kind.name == "CATEGORICAL"]
-    columns = pd.get_dummies(table.x[table.schema.names].iloc[rows], columns=categories).to_numpy(float)
-    varied = columns[:, columns.std(0) > 0]
-    x = (varied - varied.mean(0)) / varied.std(0)
+    x = pd.get_dummies(table.x[table.schema.names].iloc[rows], columns=categories).to_numpy(float)
+    x = x[:, x.std(0) > 0]
+    x = (x - x.mean(0)) / x.std(0)
     s, label = table.s[rows], table.label[rows].astype(int)
-    given = {"test_size": axes()["test_size"], "random_state": state}
-    train, test = train_test_split(np.arange(len(rows)), **given, stratify=1 - label)
-    weaker = axes()["weaker"] if selection == "mnar" else {}
+    given = {"test_size": study["test_size"], "random_state": state}
+    parts = train_test_split(x, s, label, stratify=1 - label, **given)
+    sides = parts[:2], parts[2:4], parts[4:]
+    weaker = study["weaker"] if selection == "mnar" else {}
     benchmark = rejectkit().MaskedRejectBenchmark(
         selection,
-        accept_rate=axes()["accept_rate"],
-        selection_strength=weaker.get(dataset, axes()["strength"]),
+        accept_rate=study["accept_rate"],
+        selection_strength=weaker.get(dataset, study["strength"]),
         **given,
     )
-    accepted = benchmark._accept_mask(np.column_stack([x, s])[train], 1 - label[train])
-    return Masked(source.config.cost, x, s, label, train, test, accepted)
+    x, s, label = (train for train, _ in sides)
+    return Masked(source.config.cost, *sides, benchmark._accept_mask(np.column_stack([x, s]), 1 - label))
 
 
-def judged(people: Masked, state: int) -> Iterator[tuple[str, str, dict[str, float]]]:
-    """The code, the method and its measures on test people, of every method."""
-
-    def known(name: str) -> np.ndarray:
-        return np.ones_like(people.accepted) if name == ORACLE else people.accepted
-
-    for name, of in {ORACLE: {"model": "accepted_only"}, **axes()["ours"]}.items():
-        yield OURS, name, measured(people, *ours(people, known(name), of, state))
-    for name, of in {ORACLE: {}, NAIVE: {}, **axes()["theirs"]}.items():
-        yield THEIRS, name, measured(people, theirs(people, known(name), of))
+def judged(people: Masked, state: int) -> Iterator[dict[str, Any]]:
+    """A row per code and method."""
+    for code, fit in ((OURS, ours), (THEIRS, theirs)):
+        for method, of in axes()[code].items():
+            measures = measured(people, *fit(people, people.accepted | (method == ORACLE), of, state))
+            yield {"state": state, "code": code, "method": method} | measures
 
 
-def ours(
-    people: Masked, known: np.ndarray, of: Mapping[str, Any], state: int
-) -> tuple[np.ndarray, np.ndarray]:
+def ours(people: Masked, known: np.ndarray, of: Mapping[str, Any], state: int) -> list[np.ndarray]:
     """p(label = 1) of test people by a method of FairAll, and π with equal acceptance rates, shapes (M,)."""
-    frame = pd.DataFrame(people.x).add_prefix("x")
+    train, test = (pd.DataFrame(x).add_prefix("x") for x in people.x)
     fitted = SelectiveLabelsClassifier(
         of["model"],
         hyperparameters=of.get("parameters"),
         cost=people.cost,
         random_state=state,
-        kinds=dict.fromkeys(frame, "real"),
+        kinds=dict.fromkeys(train, "real"),
         words=[PARITY],
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of overlap, which a cut-off has none of
-        fitted.fit(
-            frame.iloc[people.train],
-            np.where(known, people.label[people.train], np.nan),
-            accepted=known,
-            sensitive_features=people.s[people.train],
-        )
-        p, fair = (
-            predict(frame.iloc[people.test], sensitive_features=people.s[people.test])[:, 1]
-            for predict in (fitted.predict_proba, fitted.decision_proba)
-        )
-    return p, fair
+    label = np.where(known, people.label[0], np.nan)
+    # Warnings of overlap, which a cut-off has none of.
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        fitted.fit(train, label, accepted=known, sensitive_features=people.s[0])
+        predicted = (fitted.predict_proba, fitted.decision_proba)
+        return [predict(test, sensitive_features=people.s[1])[:, 1] for predict in predicted]
 
 
-def theirs(people: Masked, known: np.ndarray, of: Mapping[str, Any]) -> np.ndarray:
+def theirs(people: Masked, known: np.ndarray, of: Mapping[str, Any], _: int) -> list[np.ndarray]:
     """p(label = 1) of test people by a method of rejectkit, as its benchmark fits it, shape (M,)."""
-    x, bad = people.seen[people.train], 1 - people.label[people.train]
-    package, method = rejectkit(), of.get("method")
+    train, test = (np.column_stack(seen) for seen in zip(people.x, people.s, strict=True))
+    package, method, rejected = rejectkit(), of.get("method"), [train[~known]]
     model: Any = LogisticRegression(max_iter=1000)
     if method is None:
-        model.fit(x[known], bad[known])
+        rejected = []
+    elif method == "heckman":
+        model = package.HeckmanClassifier(outcome_estimator=model)
     else:
-        if method == "heckman":
-            model = package.HeckmanClassifier(outcome_estimator=model)
-        else:
-            parameters = of.get("parameters", {})
-            model = package.RejectInferenceClassifier(model, method=method, method_params=parameters)
-        model.fit(x[known], bad[known], x[~known])
-    return 1.0 - np.asarray(model.predict_proba(people.seen[people.test]))[:, 1]
+        parameters = of.get("parameters", {})
+        model = package.RejectInferenceClassifier(model, method=method, method_params=parameters)
+    model.fit(train[known], 1 - people.label[0][known], *rejected)
+    return [1.0 - np.asarray(model.predict_proba(test))[:, 1]]
 
 
 def measured(people: Masked, p: np.ndarray, fair: np.ndarray | None = None) -> dict[str, float]:
     """Measures on the M test people of estimates p, and of π with equal acceptance rates, if there is one."""
-    label, s = people.label[people.test], people.s[people.test]
+    label, s = people.label[1], people.s[1]
     false, true, _ = roc_curve(label, p)
-    found = {"auc": float(roc_auc_score(label, p)), "ks": float((true - false).max())}
-    policies = {"": (p >= people.cost).astype(float)} | ({} if fair is None else {"parity_": fair})
-    for name, decided in policies.items():
-        found[f"{name}utility"] = float((decided * (label - people.cost)).mean())
-        found[f"{name}dpu"] = float(abs(decided[s > 0].mean() - decided[s < 0].mean()))
+    found = {"auc": roc_auc_score(label, p), "ks": (true - false).max()}
+    for name, decided in (("", 1.0 * (p >= people.cost)), ("parity_", fair)):
+        if decided is not None:
+            found[f"{name}utility"] = (decided * (label - people.cost)).mean()
+            found[f"{name}dpu"] = abs(decided[s > 0].mean() - decided[s < 0].mean())
     return found
 
 
@@ -253,103 +225,67 @@ def differences(found: pd.DataFrame, measure: str) -> pd.DataFrame:
     """A measure less that of `NAIVE`, of the same code, data set, selection and state; NaN where unknown.
 
     Returns:
-        A row per selection, code, method and data set, a column per random state.
+        A row per selection, code, data set and random state, a column per method.
     """
-    values = found.set_index([*KEYS, "dataset", "state"])[measure].unstack().dropna(how="all").sort_index()
-    naive = values.xs(NAIVE, level="method").reindex(values.index.droplevel("method"))
-    return values - naive.to_numpy()
+    values = found.pivot(index=[*KEYS[:2], "dataset", "state"], columns="method", values=measure)
+    return values.sub(values[NAIVE], axis=0)
 
 
 def recovered(found: pd.DataFrame) -> pd.Series:
     """Mean of rejectkit's `auc_recovery` over the cells that have one, by selection, code and method."""
     gain = differences(found, "auc")
-    gap = gain.xs(ORACLE, level="method").reindex(gain.index.droplevel("method")).to_numpy()
-    return (gain / gap).where(gap > CLEAR).stack().groupby(level=[0, 1, 2]).mean()
+    gap = gain[ORACLE].where(gain[ORACLE] > CLEAR)
+    return gain.div(gap, axis=0).groupby(level=KEYS[:2]).mean().stack()
+
+
+def spread_of(gain: pd.DataFrame, key: Key, dataset: str | None = None) -> Spread | None:
+    """Spread over random states of a data set, or of the mean over all; None where the method has none."""
+    own = gain[key[2]].unstack("dataset")
+    own = own[own.index.droplevel("state") == key[:2]].dropna(axis=1, how="all")
+    own = own if dataset is None else own[[dataset]]
+    return Spread.over_seeds(own.mean(axis=1).to_numpy()) if own.size else None
 
 
 def items_of(found: pd.DataFrame, lacking: Sequence[tuple[str, str]]) -> list[Item]:
     """The figure, the table of means over data sets, and the one of each data set."""
-    figure = PageFigure(
-        key="reject_inference_gains",
-        title="What reject inference changes",
-        note="AUC and utility on test people less those of a regression of the accepted only, ×100: "
-        "means over the data sets with 95 % intervals over random states. Every label: what there is to "
-        "gain.",
-        wide=True,
-        draw=lambda: draw_gains(found),
-    )
-    items = figure, mean_table(found), data_table(found)
+    figure, means, by_data = axes()["items"]
+    columns = {
+        f"{name}, {dataset_label(dataset)}": {"dataset": dataset, "measure": measure}
+        for measure, name in MEASURED.items()
+        for dataset in dict.fromkeys(found["dataset"])
+    }
+    items = [
+        PageFigure(**figure, wide=True, draw=lambda: draw_gains(found)),
+        gains_table(found, **means),
+        gains_table(found, columns, **by_data),
+    ]
     return [replace(item, lacking=lacking) for item in items]
 
 
-KEYS = ["selection", "code", "method"]
-MEASURES = {
-    "AUC ↑": "auc",
-    "KS ↑": "ks",
-    "utility ↑": "utility",
-    "with equal rates: utility ↑": "parity_utility",
-}
+def gains_table(found: pd.DataFrame, columns: Mapping[str, Mapping[str, Any]], **shown: Any) -> PageTable:
+    """A row per selection, code and method.
 
-
-def mean_table(found: pd.DataFrame) -> PageTable:
-    """A row per selection, code and method: differences from accepted only, averaged over data sets."""
-    gains = {measure: differences(found, measure) for measure in MEASURES.values()}
-    recovery = recovered(found)
-    levels = found.groupby(KEYS, sort=False)[["dpu", "parity_dpu"]].mean()
+    Args:
+        found: measures.
+        columns: heading → `measure`, of which differences are shown, of one `dataset` or of the mean over
+            all; or the `level` of a measure, or the `recovery`, with its `digits`.
+        shown: key, title and note.
+    """
+    gains = {measure: differences(found, measure) for measure in MEASURES}
+    levels = found.groupby(KEYS).mean(numeric_only=True).assign(recovery=recovered(found))
     rows, records = [], []
-    for key, unfairness in levels.iterrows():
-        spreads = {measure: over_data_sets(gain, key) for measure, gain in gains.items()}
-        auc, *others = map(mean_interval, spreads.values())
-        cells = [auc, number(recovery.get(key), digits=0), *others, *map(number, unfairness)]
-        rows.append(_row(key, cells))
-        records += [
-            dict(zip(KEYS, key, strict=True)) | {"measure": measure} | difference_of(spread, "mean")
-            for measure, spread in spreads.items()
-            if spread is not None
-        ]
-    auc, *others = MEASURES
-    return table_of(
-        [auc, "recovery of AUC, %", *others, "DPU ↓", "with equal rates: DPU ↓"],
-        rows,
-        records,
-        key="reject_inference",
-        title="Methods of reject inference",
-        note=f"{UNITS} Recovery: 0 as accepted only, 100 as with every label, where the gap is above 0.5.",
-    )
-
-
-def data_table(found: pd.DataFrame) -> PageTable:
-    """A row per selection, code and method, a column per data set: differences of AUC and of utility."""
-    gains = {name: differences(found, name) for name in MEASURED}
-    data_sets, rows, records = list(dict.fromkeys(found["dataset"])), [], []
     for key in found[KEYS].drop_duplicates().itertuples(index=False, name=None):
-        cells = []
-        for measure, dataset in product(gains, data_sets):
-            spread = Spread.over_seeds(gains[measure].loc[(*key, dataset)].to_numpy())
+        cells, named = [], dict(zip(KEYS, key, strict=True))
+        for of in columns.values():
+            if "level" in of:
+                cells.append(number(levels[of["level"]][key], digits=of.get("digits", 1)))
+                continue
+            spread = spread_of(gains[of["measure"]], key, of.get("dataset"))
             cells.append(mean_interval(spread))
             if spread is not None:
-                named = dict(zip(KEYS, key, strict=True)) | {"dataset": dataset}
-                records.append(named | {"measure": measure, "mean": spread.mean})
-        rows.append(_row(key, cells))
-    return table_of(
-        [f"{of}, {dataset_label(one)}" for of, one in product(MEASURED.values(), data_sets)],
-        rows,
-        records,
-        key="reject_inference_data",
-        title="Methods of reject inference by data set",
-        note=UNITS,
-    )
-
-
-def _row(key: tuple[str, str, str], cells: Sequence[str]) -> Row:
-    selection, code, method = key
-    return Row(SELECTIONS[selection], f"{method} ({code})", cells)
-
-
-def over_data_sets(gain: pd.DataFrame, key: tuple[str, str, str]) -> Spread | None:
-    """Spread over random states of the mean over data sets; None where a method has no such measure."""
-    own = gain[gain.index.droplevel("dataset") == key]
-    return Spread.over_seeds(own.mean(0).to_numpy()) if len(own) else None
+                records.append(named | dict(of) | difference_of(spread, "mean"))
+        rows.append(Row(SELECTIONS[key[0]], f"{key[2]} ({key[1]})", cells))
+    return table_of([*columns], rows, records, **shown)
 
 
 def draw_gains(found: pd.DataFrame) -> Figure:
@@ -359,15 +295,12 @@ def draw_gains(found: pd.DataFrame) -> Figure:
     figure, panels = grid_of(2, len(selections), 0.3 * len(names) + 1.0, sharey=True, sharex="row")
     for panel, (measure, selection) in zip(panels.flat, product(MEASURED, selections), strict=True):
         gain = differences(found, measure)
-        for (code, colour), shift in zip(((OURS, BLUE), (THEIRS, ORANGE)), (0.15, -0.15), strict=True):
-            spreads = [over_data_sets(gain, (selection, code, name)) for name in names]
-            known = [(height, one) for height, one in enumerate(spreads) if one is not None]
-            mean = 100 * np.array([one.mean for _, one in known])
-            low, high = 100 * np.array([one.interval for _, one in known]).reshape(-1, 2).T
-            height = [at + shift for at, _ in known]
-            panel.errorbar(
-                mean, height, xerr=[mean - low, high - mean], fmt="o", ms=2.5, lw=1, color=colour, label=code
-            )
+        for code, colour, shift in ((OURS, BLUE, 0.15), (THEIRS, ORANGE, -0.15)):
+            spreads = {n + shift: spread_of(gain, (selection, code, name)) for n, name in enumerate(names)}
+            known = {height: (one.mean, *(one.interval or ())) for height, one in spreads.items() if one}
+            mean, *ends = 100 * np.reshape([*known.values()], (-1, 3)).T
+            reach = np.abs(ends - mean)
+            panel.errorbar(mean, [*known], xerr=reach, fmt="o", ms=2.5, lw=1, color=colour, label=code)
         panel.axvline(0.0, color=GREY, lw=0.6)
         panel.set_yticks(range(len(names)), names)
         panel.set_title(f"{MEASURED[measure]}\nselection {SELECTIONS[selection]}")

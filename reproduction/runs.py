@@ -7,223 +7,148 @@ dies ends all runs of its pool, and until Python 3.14 none can be asked to save 
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
+import select
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import zip_longest
 from pathlib import Path
-from typing import IO, Any, Self, cast
+from typing import IO, Any, cast
 
 import pandas as pd
 import yaml
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from fairall import FairAllError, is_finished
-from reproduction.plan import Planned, added
+from reproduction.plan import Planned, added, plan, sweeps_of
 
 GRACE = 20.0  # seconds for an interrupted run to save its state or log its result
-LOOK_EVERY = 1.0  # seconds between two updates of the time left
 COLUMNS = ["words", "overrides", "model", "dataset", "seeds", "wall_seconds", "cpu_seconds"]
-REFERENCE_SEEDS = 10  # of run_seconds.yaml
+# Seconds of runs on another machine by method and data set, with so many seeds; those of others.
+REFERENCE = yaml.safe_load(Path(__file__).with_name("run_seconds.yaml").read_text())
+REFERENCE_SEEDS, UNKNOWN = 10, 120.0
 
 Failures = list[tuple[Planned, str]]
-Kind = tuple[str, str, int]
-"""Method, data set and number of seeds of a run."""
 
 
+@dataclass(frozen=True)
 class Durations:
     """Measured durations, kept in a file with a line per run, and expected ones.
 
-    Args:
+    Attributes:
         path: CSV, created with the first measurement.
         overrides: those of the user's words that change every run; durations are compared within equal ones.
     """
 
-    def __init__(self, path: Path, overrides: Sequence[str]) -> None:
-        self._path = path
-        self._overrides = " ".join(overrides)
-        self._reference = yaml.safe_load(Path(__file__).with_name("run_seconds.yaml").read_text())
+    path: Path
+    overrides: Sequence[str]
 
     def add(self, planned: Planned, wall: float, cpu: float) -> None:
-        """Append one measurement to the file; begin the file anew where it has other columns."""
-        line = [" ".join(planned.words), self._overrides, *_kind(planned), round(wall, 1), round(cpu, 1)]
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        goes_on = self._path.exists() and self._path.read_text().startswith(",".join(COLUMNS))
-        one = pd.DataFrame([line], columns=COLUMNS)
-        one.to_csv(self._path, mode="a" if goes_on else "w", header=not goes_on, index=False)
+        """Append one measurement to the file."""
+        words, kind = (" ".join(planned.words), " ".join(self.overrides)), _kind(planned)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        line = pd.DataFrame([(*words, *kind, round(wall, 1), round(cpu, 1))], columns=COLUMNS)
+        line.to_csv(self.path, mode="a", header=not _begun(self.path), index=False)
 
-    def expected(self, planned: Iterable[Planned]) -> dict[str, float]:
-        """Expected elapsed seconds by key: the mean of such runs, else the reference duration scaled.
+    def expected(self, planned: Iterable[Planned]) -> list[float]:
+        """Expected elapsed seconds: reference durations, scaled by what has been measured here."""
+        measured = read_durations(self.path)
+        measured = measured[measured["overrides"] == " ".join(self.overrides)]
+        usual = sum(map(_usual, *(measured[key] for key in COLUMNS[2:5])))
+        ratio = measured["wall_seconds"].sum() / usual if usual else 1.0
+        return [ratio * _usual(*_kind(one)) for one in planned]
 
-        Such runs have the same method, data set and number of seeds. Reference durations are proportional to
-        the number of seeds.
-        """
-        measured = read_durations(self._path)
-        measured = measured[measured["overrides"] == self._overrides]
-        seconds = measured.groupby(["model", "dataset", "seeds"])["wall_seconds"]
-        there = sum(self._reference_seconds(*kind) * len(own) for kind, own in seconds)
-        ratio = measured["wall_seconds"].sum() / there if there else 1.0
-        means = seconds.mean().to_dict()
-        kinds = {one.key: _kind(one) for one in planned}
-        return {key: means.get(kind, self._reference_seconds(*kind) * ratio) for key, kind in kinds.items()}
-
-    def _reference_seconds(self, model: str, dataset: str, seeds: int) -> float:
-        """Reference duration; the longest one for an unknown method or data set."""
-        longest = max(seconds for times in self._reference.values() for seconds in times.values())
-        return self._reference.get(model, {}).get(dataset, longest) * seeds / REFERENCE_SEEDS
+    def left(self, planned: Iterable[Planned], jobs: int) -> str:
+        """Expected time that some runs take together, in words."""
+        seconds = self.expected(planned)
+        return in_words(max([sum(seconds) / jobs, *seconds]))
 
 
-def _kind(planned: Planned) -> Kind:
+def _kind(planned: Planned) -> tuple[str, str, int]:
     return planned.model, planned.dataset, planned.config.seeds
+
+
+def _usual(model: str, dataset: str, seeds: int) -> float:
+    """Reference duration, in proportion to the seeds."""
+    return REFERENCE.get(model, {}).get(dataset, UNKNOWN) * seeds / REFERENCE_SEEDS
+
+
+def _begun(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
 
 
 def read_durations(path: Path) -> pd.DataFrame:
     """All measurements of a file; none where it does not exist. Lines cut off by a crash are left out."""
-    with path.open(newline="") if path.exists() else io.StringIO() as file:
-        table = pd.DataFrame(csv.DictReader(file, restkey="more")).reindex(columns=[*COLUMNS, "more"])
-    for column in ("seeds", "wall_seconds", "cpu_seconds"):
-        table[column] = pd.to_numeric(table[column], errors="coerce")
-    return table[table["more"].isna()].drop(columns="more").dropna()
-
-
-class Making:
-    """Runs to be made in order by `jobs` processes, each one after the other; adds their durations."""
-
-    def __init__(self, to_do: Sequence[Planned], jobs: int, durations: Durations) -> None:
-        self._to_do, self._jobs, self._durations = to_do, jobs, durations
-        self._expected = durations.expected(to_do)
-        self._started: dict[str, float] = {}
-        self._idle: list[Worker] = []
-
-    def run(self) -> Failures:
-        """Make all runs; return those that failed, which do not stop the others."""
-        console = Console(stderr=True, highlight=False, soft_wrap=True)
-        columns = (TextColumn("{task.description}"), BarColumn(bar_width=None), TaskProgressColumn())
-        failures, total, began = Failures(), len(self._to_do), time.monotonic()
-        with (
-            ExitStack() as ending,
-            ThreadPoolExecutor(self._jobs) as pool,
-            Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar,
-        ):
-            workers = [ending.enter_context(Worker()) for _ in range(self._jobs)]
-            self._idle = [*workers]
-            task = bar.add_task("", total=1.0)
-            pending: dict[Future[str], Planned] = {}
-            try:
-                for one in self._to_do:
-                    pending[pool.submit(self._make, one)] = one
-                while pending:
-                    left = self.seconds_left(list(pending.values()))
-                    said = f"{total - len(pending)} of {total} runs; about {in_words(left)} left"
-                    past = time.monotonic() - began
-                    bar.update(task, completed=past / (past + left or 1.0), description=said)
-                    for future in wait(pending, LOOK_EVERY, FIRST_COMPLETED).done:
-                        one = pending.pop(future)
-                        if error := future.exception():
-                            failures.append((one, str(error)))
-                        outcome = f"FAILED: {error}" if error else future.result()
-                        self._expected = self._durations.expected(pending.values())
-                        left = self.seconds_left(list(pending.values()))
-                        then = f"; about {in_words(left)} left" if pending else ""
-                        done = f"{total - len(pending)} of {total}: {' '.join(one.words)}"
-                        console.print(f"{done}: {outcome}{then}", markup=False)
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
-                for worker in workers if pending else ():
-                    worker.stop()
-                if wait([future for future in pending if not future.cancelled()], GRACE).not_done:
-                    for worker in workers:
-                        worker.kill()
-        return failures
-
-    def seconds_left(self, pending: Sequence[Planned]) -> float:
-        """Expected seconds until the last of some runs ends."""
-        now = time.monotonic()
-        left = [max(0.0, self._expected[one.key] - now + self._started.get(one.key, now)) for one in pending]
-        return max(sum(left) / self._jobs, max(left, default=0.0))
-
-    def _make(self, planned: Planned) -> str:
-        """Make one run; return the time it took in words.
-
-        Raises:
-            FairAllError: with the last line that the run wrote to standard error, where it failed.
-        """
-        self._started[planned.key] = began = time.monotonic()
-        worker = self._idle.pop()  # there is one for each thread
-        try:
-            cpu = worker.make([*planned.words, *(["threads=1"] if self._jobs > 1 else [])])
-        finally:
-            self._idle.append(worker)
-        wall = time.monotonic() - began
-        self._durations.add(planned, wall, cpu)
-        return f"{in_words(wall)}, {cpu:.0f} s of CPU"
+    # The engine that reads a quoted word without its end.
+    read = pd.read_csv(path, engine="python", on_bad_lines="skip") if _begun(path) else pd.DataFrame()
+    return read.reindex(columns=COLUMNS).fillna({"overrides": ""}).dropna()
 
 
 class Worker:
-    """A process that makes runs one after the other; started by the first, and anew after one that failed."""
+    """A process that makes runs one after the other, until one fails."""
+
+    planned: Planned
+    began: float
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
-        self._stopping = False
+        self.process = subprocess.Popen(
+            [sys.executable, Path(__file__).with_name("worker.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            start_new_session=True,  # so that Ctrl-C reaches it once, through this process
+        )
+        self._answers = cast(IO[str], self.process.stdout)
 
-    def __enter__(self) -> Self:
-        return self
+    def fileno(self) -> int:
+        """Of what can be read when a run has ended."""
+        return self._answers.fileno()
 
-    def __exit__(self, *_: object) -> None:
-        if self._process is not None:
-            self._process.communicate()  # it ends when there is nothing more to read
-        self._errors.close()
-
-    def make(self, words: Sequence[str]) -> float:
-        """Make one run; return the seconds of processor time it took.
-
-        Raises:
-            FairAllError: with the last line that the run wrote to standard error, where it failed.
-        """
-        if self._process is None or self._process.poll() is not None:
-            self._process = subprocess.Popen(
-                [sys.executable, Path(__file__).with_name("worker.py")],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                text=True,
-                start_new_session=True,  # so that Ctrl-C reaches it once, through this process
-            )
-        if self._stopping:
-            self.stop()
-        orders, answers = cast(IO[str], self._process.stdin), cast(IO[str], self._process.stdout)
+    def begin(self, planned: Planned, *further: str) -> None:
+        """Begin a run, with further words."""
+        self.planned, self.began = planned, time.monotonic()
         self._errors.seek(0)  # the process writes from there too
         self._errors.truncate()
-        print(json.dumps(words), file=orders, flush=True)
-        if answer := answers.readline():
-            return float(answer)
-        self._process.communicate()
-        self._errors.seek(0)
-        lines = self._errors.read().decode(errors="replace").strip().splitlines()
-        reason = lines[-1] if lines else f"ended with code {self._process.returncode}"
-        raise FairAllError(reason.removeprefix("fairall: "))
+        with suppress(BrokenPipeError):  # of a process that was killed, which `outcome` says
+            print(json.dumps([*planned.words, *further]), file=self.process.stdin, flush=True)
 
-    def stop(self) -> None:
-        """Ask the process to save the state of its run and end, also one that is about to be started."""
-        self._stopping = True
-        if self._process is not None:
-            # Not SIGINT: a KeyboardInterrupt while a run imports its modules may be swallowed there.
-            self._process.terminate()
+    def outcome(self) -> tuple[float, str]:
+        """Seconds of processor time that the run took, after its end; why it failed, if it did.
 
-    def kill(self) -> None:
-        """End the process at once."""
-        if self._process is not None:
-            self._process.kill()
+        The reason is the last line that the run wrote to standard error.
+        """
+        if answer := self._answers.readline():
+            return float(answer), ""
+        self.process.communicate()
+        with self._errors:
+            self._errors.seek(0)
+            *_, reason = b"", *self._errors.read().strip().splitlines()
+        said = reason.decode(errors="replace") or f"ended with code {self.process.returncode}"
+        return 0.0, said.removeprefix("fairall: ")
+
+    def close(self) -> None:
+        """Let the process end, which it does when there is nothing more to read."""
+        with self._errors, self.process:
+            try:
+                self.process.communicate(timeout=GRACE)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+
+
+def runs(
+    overrides: Sequence[str], asked: Sequence[str], jobs: int | None = None, dry_run: bool = False
+) -> bool:
+    """Make the runs of parts of the paper or sweeps, `asked`; return whether all are there; see `make`."""
+    planned = plan(sweeps_of(asked or ["all"]), overrides)
+    return not make(planned, overrides, jobs=jobs, dry_run=dry_run)
 
 
 def make(
@@ -237,29 +162,17 @@ def make(
         jobs: number of runs at once; None: one per core that this process may use.
         dry_run: list the runs with their expected durations, without making them.
     """
+    jobs = jobs or _cores()
     durations = Durations(Path(planned[0].config.outputs_dir) / "reproduction.csv", added(overrides))
     to_do, failures = _to_do(planned)
-    expected = durations.expected(to_do)
-    sweeps = list(dict.fromkeys(one.sweep for one in planned))
-    # Within a sweep the longest first, so that no core idles at the end. Runs of a method on the same data,
-    # such as those of two initial policies, are apart: one would wait for the Phase I of the other.
-    turn, made = dict[str, int](), Counter[Kind]()
-    for one in to_do:
-        turn[one.key] = made[_kind(one)]
-        made[_kind(one)] += 1
-    to_do.sort(key=lambda one: (sweeps.index(one.sweep), turn[one.key], -expected[one.key]))
-    jobs = jobs or _cores()
-    making = Making(to_do, jobs, durations)
     finished = len(planned) - len(to_do) - len(failures)
-    needed = f"about {in_words(making.seconds_left(to_do))}, {jobs} at once"
-    runs = "1 run" if len(planned) == 1 else f"{len(planned)} runs"
-    then = needed if to_do else "nothing to wait for"
-    print(f"{runs}: {finished} finished, {len(to_do)} to do; {then}", flush=True)
+    needed = f"about {durations.left(to_do, jobs)}, {jobs} at once"
+    print(f"Runs: {finished} finished, {len(to_do)} to do; {needed}", flush=True)
     if dry_run:
         for one in to_do:
-            print(f"{in_words(expected[one.key]):>8}  {one.command}")
-    elif to_do:
-        failures += making.run()
+            print(f"{durations.left([one], 1):>8}  {one.command}")
+    else:
+        failures += _make(to_do, jobs, durations)
     for one, reason in failures:
         print(f"reproduction: {one.command}: {reason}", file=sys.stderr)
     return failures
@@ -271,26 +184,59 @@ def _cores() -> int:
 
 
 def _to_do(planned: Sequence[Planned]) -> tuple[list[Planned], Failures]:
-    """Runs that are not finished, and runs that cannot be made with the reason."""
-    to_do, impossible = [], Failures()
-    people: dict[str, Any] = {}
+    """Runs that are not finished, in the order to make them, and runs that cannot be made with the reason.
+
+    The longest are first, so that no core idles at the end. Runs of a method on the same data, such as those
+    of two initial policies, are apart: one would wait for the Phase I of the other.
+    """
+    kinds, impossible = dict[tuple[str, str], list[Planned]](), Failures()
+    people = dict[str, Any]()
     for one in planned:
         try:
             if not is_finished(one.composed, people):
-                to_do.append(one)
+                kinds.setdefault((one.model, one.dataset), []).append(one)
         except FairAllError as error:
             impossible.append((one, str(error)))
-    return to_do, impossible
+    longest = sorted(kinds.values(), key=lambda some: -_usual(*_kind(some[0])))
+    return [one for some in zip_longest(*longest) for one in some if one], impossible
+
+
+def _make(to_do: Sequence[Planned], jobs: int, durations: Durations) -> Failures:
+    """Make runs in their order; return those that failed, which do not stop the others."""
+    failures, waiting = Failures(), [*to_do]
+    idle, busy = list[Worker](), list[Worker]()
+    try:
+        while waiting or busy:
+            while waiting and len(busy) < jobs:
+                busy.append(idle.pop() if idle else Worker())
+                busy[-1].begin(waiting.pop(0), *["threads=1"] * (jobs > 1))
+            # Waking every second, since a signal that reaches another thread ends no wait.
+            for worker in select.select(busy, [], [], 1)[0]:
+                wall, (cpu, reason) = time.monotonic() - worker.began, worker.outcome()
+                busy.remove(worker)
+                took = f"{in_words(wall)}, {cpu:.0f} s of CPU"
+                if reason:
+                    failures.append((worker.planned, reason))
+                    took = f"FAILED: {reason}"
+                else:
+                    idle.append(worker)
+                    durations.add(worker.planned, wall, cpu)
+                left = [*(one.planned for one in busy), *waiting]
+                done = f"{len(to_do) - len(left)} of {len(to_do)}: {' '.join(worker.planned.words)}: {took}"
+                print(f"{done}; about {durations.left(left, jobs)} left", file=sys.stderr)
+    finally:
+        for worker in busy:
+            worker.process.terminate()
+        for worker in [*busy, *idle]:
+            worker.close()
+    return failures
 
 
 def in_words(seconds: float) -> str:
-    """A duration as text, rounded.
+    """A duration as hours, minutes and seconds.
 
     Examples:
         >>> in_words(75.4), in_words(4000)
-        ('75 s', '67 min')
+        ('0:01:15', '1:06:40')
     """
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
+    return str(timedelta(seconds=round(seconds)))

@@ -1,56 +1,39 @@
-"""Values of a policy from logs whose decisions and labels share something that simple models do not see."""
+"""Values of policies from logs that simple models do not fit: shared causes, time that swings, no overlap."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache, partial
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from fairall.evaluate import evaluate
-from reproduction.simulations import Case
+from fairall.evaluate import Evaluation
+from reproduction.population import COLUMNS, Events, People, Random, covered, truth
 
-TITLE = "What the models do not see"
-NOTE = (
-    "Logs of 1,000 rows with estimated propensities. Log odds of decision and label are sums of features and "
-    "of what is named, a function of the features or of the position of a row. Covered: the true value is in "
-    "the 95 % interval of the doubly robust value. Marked: a warning says that the value is in doubt."
-)
-TESTED = (
-    "fairall/evaluate/checks.py",
-    "fairall/evaluate/estimated/nuisance.py",
-    "fairall/evaluate/estimated/terms.py",
-)
+__all__ = ["COLUMNS", "ROWS", "SHARED", "People", "Shift", "none", "people", "sine"]
 
-COST, ROWS, POPULATION = 0.4, 1000, 500_000
+ROWS = 1000
 PER_PERSON = 5  # rows, of several rows of a person
-COLUMNS: dict[str, Any] = {"decision": "granted", "label": "repaid", "sensitive": "sex", "cost": COST}
 COVERED, MARKED, EITHER = "covered", "marked", "covered or marked"
-Shift = Callable[[np.random.Generator, np.ndarray], np.ndarray]
+Shift = Callable[[Random, np.ndarray], np.ndarray]
 
 
-class People(NamedTuple):
-    """A log and what is true of it; arrays of shape (N,).
-
-    Attributes:
-        table: the log, with `COLUMNS`.
-        target: acceptance probabilities of the policy to judge.
-        propensity: true π.
-        chance: true P(y = 1).
-    """
-
-    table: pd.DataFrame
-    target: np.ndarray
-    propensity: np.ndarray
-    chance: np.ndarray
-
-
-def none(_: np.random.Generator, x: np.ndarray) -> np.ndarray:
+def none(_: Random, x: np.ndarray) -> np.ndarray:
     """Nothing is added to the log odds of features x, shape (N, D)."""
     return np.zeros(len(x))
+
+
+def sine(_: Random, x: np.ndarray, cycles: int) -> np.ndarray:
+    """Swings of the log odds along the rows x, shape (N, D)."""
+    return np.sin(np.linspace(0.0, 2.0 * np.pi * cycles, len(x)))
+
+
+def branches(random: Random, x: np.ndarray) -> np.ndarray:
+    """Log odds in common to each twenty neighbours of the rows x, shape (N, D)."""
+    return np.repeat(random.normal(size=len(x) // 20 + 1), 20)[: len(x)]
 
 
 # What is added to the log odds of decision and label alike, by features x, shape (N, D).
@@ -61,10 +44,12 @@ SHARED: dict[str, Shift] = {
     "corner": lambda _, x: 3.0 * ((x[:, 0] > 0.5) & (x[:, 1] > 0.5)),
     "drift": lambda _, x: np.linspace(-1.0, 1.0, len(x)),
 }
+SHIFTS = SHARED | {"none": none, "branches": branches}
+SHIFTS |= {f"c = {cycles}": partial(sine, cycles=cycles) for cycles in (2, 4, 12, 24, 100)}
 
 
 def people(
-    random: np.random.Generator, rows: int, shared: Shift = none, label: Shift | None = None, kind: str = ""
+    random: Random, rows: int, shared: Shift = none, label: Shift | None = None, kind: str = ""
 ) -> People:
     """A log.
 
@@ -76,61 +61,138 @@ def people(
         kind: "irrelevant" for thirty features more, "tails" for features of heavy tails, "persons" for
             `PER_PERSON` rows of a person, with features and labels in common.
     """
-    x, person = random.standard_normal((rows, 34 if kind == "irrelevant" else 4)), None
+    x = random.standard_normal((rows, 34 if kind == "irrelevant" else 4))
     x = random.standard_t(1.5, x.shape) if kind == "tails" else x
     shift = shared(random, x)
     own = shift if label is None else label(random, x)
+    person = np.arange(rows) // PER_PERSON
     if kind == "persons":
-        person = random.permutation(np.arange(rows) // PER_PERSON)
+        person = random.permutation(person)
         x[:, :2] = x[person, :2]
         own = own + random.standard_normal(rows)[person]
-    sex, seen = random.random(rows) < 0.5, np.tanh(x) if kind == "tails" else x
-    propensity = expit(0.2 + 0.6 * seen[:, 0] + 0.3 * sex + shift).clip(0.03, 0.97)
-    chance = expit(0.3 + 0.8 * seen[:, 0] - 0.3 * seen[:, 1] + own)
-    granted, repaid = random.random(rows) < propensity, random.random(rows) < chance
-    table = pd.DataFrame(x, columns=[f"x{number}" for number in range(x.shape[1])]).assign(
-        sex=np.where(sex, "m", "f"), granted=granted.astype(int), repaid=np.where(granted, repaid, np.nan)
+    table = pd.DataFrame(x).add_prefix("x").assign(sex=np.where(random.random(rows) < 0.5, "m", "f"))
+    x0, x1, *_ = np.tanh(x).T if kind == "tails" else x.T
+    return People.decided(
+        random,
+        table.assign(person=person) if kind == "persons" else table,
+        expit(1.2 * x[:, 0] + 0.5 * x[:, 3]),
+        expit(0.2 + 0.6 * x0 + 0.3 * (table["sex"] == "m") + shift).clip(0.03, 0.97).to_numpy(),
+        expit(0.3 + 0.8 * x0 - 0.3 * x1 + own),
     )
-    table = table if person is None else table.assign(person=person)
-    return People(table, expit(1.2 * x[:, 0] + 0.5 * x[:, 3]), propensity, chance)
 
 
-@cache
-def truth(**world: Any) -> float:
-    """The value of the policy for a large population."""
-    population = people(np.random.default_rng(0), POPULATION, **world)
-    return float((population.target * (population.chance - COST)).mean())
+def shifted(random: Random, rows: int, **world: str) -> People:
+    """A log of `people`, whose shifts are names of `SHIFTS`."""
+    of: dict[str, Any] = {key: SHIFTS.get(name, name) for key, name in world.items()}
+    return people(random, rows, **of)
 
 
-def judged(
-    random: np.random.Generator, order: tuple[str, ...] = (), models: str = "auto", **world: Any
-) -> Mapping[str, bool]:
+def judged(random: Random, order: Sequence[str] = (), model: str = "auto", **world: str) -> Events:
     """What becomes of one log.
 
     Args:
         random: draws the people.
         order: columns that the file is sorted by, one after the other; "month" is a 24th of the rows.
-        models: of decision and label, as for `evaluate`.
-        world: further arguments of `people`.
+        model: of decision and label, as for `evaluate`.
+        world: further arguments of `shifted`.
     """
-    log = people(random, ROWS, **world)
+    log = shifted(random, ROWS, **world)
     keys = log.table.assign(month=np.arange(ROWS) * 24 // ROWS)
-    rows = keys.sort_values(list(order), kind="stable").index if order else keys.index
-    options = COLUMNS | {"propensity_model": models, "outcome_model": models}
-    options |= {"person": "person"} if "person" in keys else {}
-    evaluation = evaluate(log.target[rows], log.table.loc[rows].reset_index(drop=True), **options)
-    value, marked = evaluation.values["dr"], evaluation.misfit is not None
-    covered = bool(value.low <= truth(**world) <= value.high)
-    return {COVERED: covered, MARKED: marked, EITHER: covered or marked}
+    rows = keys.sort_values([*order], kind="stable").index
+    log = log._replace(table=log.table.loc[rows].reset_index(drop=True), target=log.target[rows])
+    found = log.judged(model, **{"person": "person"} if "person" in keys else {})
+    marked = found.misfit is not None
+    events = covered({COVERED: (found.values["dr"], truth(shifted, 500_000, **world))})
+    return events | {MARKED: marked, EITHER: events[COVERED] or marked}
 
 
-RIGHT = {
-    "logistic": "",
-    "thirty irrelevant features": "irrelevant",
-    "five rows of a person": "persons",
-    "heavy tails": "tails",
+def one_of(random: Random, worlds: Mapping[str, Mapping[str, Any]]) -> Events:
+    """Whether a log of one of some worlds, chosen at random, is marked."""
+    name = random.choice([*worlds])
+    marked = judged(random, model="logistic", **worlds[name])[MARKED]
+    return {MARKED: marked, f"marked, {name}": marked}
+
+
+TOWNS = np.array([0.2, 0.15, 0.12, 0.1, 0.1, 0.08, 0.07, 0.05, 0.05, 0.03, 0.03, 0.02])  # shares of people
+# In which nobody was accepted: lower limits of features, or their value.
+CORNERS: dict[str, dict[str, Any]] = {
+    "x1 > 1.3": {"x1": 1.3},  # 9.7 % of the people
+    "x0 > 1.65": {"x0": 1.65},  # 5 %
+    "x0, x1 > 0.5": {"x0": 0.5, "x1": 0.5},  # 9.5 %
+    "x0, x1 > 0.76": {"x0": 0.76, "x1": 0.76},  # 5 %
+    "x0, x1 > 0.13": {"x0": 0.13, "x1": 0.13},  # 20 %
+    "x0, x1, x2 > 0.1": {"x0": 0.1, "x1": 0.1, "x2": 0.1},  # 9.7 %
+    "a town of 10 %": {"town": "town 3"},
+    "women with x1 > 0.84": {"sex": "f", "x1": 0.84},  # 10 %
 }
-CASES = (
-    *(Case(name, partial(judged, kind=kind), 200, {COVERED: ("≥", 0.9)}) for name, kind in RIGHT.items()),
-    *(Case(name, partial(judged, shared=shift), 200, {EITHER: ("≥", 0.9)}) for name, shift in SHARED.items()),
-)
+
+
+def townspeople(random: Random, rows: int, features: int = 5) -> pd.DataFrame:
+    """Independent features of N people."""
+    x = random.standard_normal((rows, features))
+    town = random.choice(len(TOWNS), size=rows, p=TOWNS)
+    sex = np.where(random.random(rows) < 0.5, "m", "f")
+    return pd.DataFrame(x).add_prefix("x").assign(town=np.char.mod("town %d", town), sex=sex)
+
+
+def with_corner(random: Random, rows: int, kind: str, share: float, bad: bool) -> People:
+    """A log without acceptances in a corner, with a policy of whose acceptances a share is inside."""
+    table = townspeople(random, rows)
+    x0, x1, x2, x3 = (table[f"x{number}"] for number in range(4))
+    limits = CORNERS[kind].items()
+    corner = np.all([table[c] == of if isinstance(of, str) else table[c] > of for c, of in limits], axis=0)
+    propensity = np.where(corner, 0.0, expit(0.2 + 0.6 * x0 - 0.5 * x2 + 0.3 * (table["sex"] == "m")))
+    policy = expit(1.2 * x0 + 0.5 * x3)
+    odds = share / (1.0 - share) * policy[~corner].sum() / policy[corner].sum()
+    policy = np.where(corner, policy * min(odds, 1.0), policy / max(odds, 1.0))
+    return People.decided(
+        random, table, policy, propensity, expit(0.3 + 0.8 * x0 - 0.3 * x1 - 3.0 * bad * corner)
+    )
+
+
+def lacks_overlap(found: Evaluation) -> bool:
+    """Whether the value is refused for lack of overlap, not for lack of labels."""
+    return (found.refused_value or "").startswith("no overlap")
+
+
+def cornered(random: Random, kind: str, rows: int, share: float = 0.5, bad: bool = False) -> Events:
+    """Whether a policy with a share of its acceptances in a corner is refused, or, with bad labels, told."""
+    found = with_corner(random, rows, kind, share, bad).judged("auto" if bad else "logistic")
+    refused = lacks_overlap(found)
+    if not bad:
+        return {"refused": refused}
+    true = truth(with_corner, 400_000, kind=kind, share=share, bad=bad)
+    holds = any(covered({"": (found.values["dr"], true)}).values())
+    return {"refused": refused, "told": refused or bool(found.in_doubt) or holds}
+
+
+def any_corner(random: Random, rows: Sequence[int], shares: Sequence[float], small: Sequence[str]) -> Events:
+    """A corner of any kind; `small` ones in logs of 1,000 rows and more."""
+    kind, drawn = random.choice([*CORNERS]), random.choice(rows)
+    return cornered(random, kind, max(drawn, 1000) if kind in small else drawn, random.choice(shares))
+
+
+def rare(
+    random: Random, kinds: Sequence[dict[str, Any]], rows: Sequence[int], features: Sequence[int]
+) -> Events:
+    """Whether one of three policies is refused on a log with a chance of acceptance everywhere.
+
+    Args:
+        random: of the log.
+        kinds: log odds of a decision by 1, x0, x1, the group and x0·x1 and limits of its probability, or
+            steps; with the number of rows where few are accepted.
+        rows: of which one is chosen.
+        features: the same of their number.
+    """
+    chosen, some, many = kinds[int(random.integers(len(kinds)))], random.choice(rows), random.choice(features)
+    kind = {"rows": some, "features": many, "limits": (0.0, 1.0), "model": "logistic"} | chosen
+    table = townspeople(random, kind["rows"], kind["features"])
+    x0, x1 = table["x0"], table["x1"]
+    propensity = np.select([x0 > 0.5, x1 > 0.8], [np.where(x1 > 0.0, 0.9, 0.4), 0.15], 0.5)
+    if "odds" in kind:
+        seen = np.column_stack([np.ones(len(table)), x0, x1, table["sex"] == "m", x0 * x1])
+        propensity = expit(seen @ kind["odds"]).clip(*kind["limits"])
+    policies = [expit(1.5 * x0 + 0.5 * x1), (x0 + 0.5 * x1 > 0.3) * 1.0, expit(x1)]
+    policy = policies[random.integers(len(policies))]
+    log = People.decided(random, table, policy, propensity, expit(0.3 + 0.8 * x0 - 0.3 * x1))
+    return {"refused": lacks_overlap(log.judged(kind["model"]))}

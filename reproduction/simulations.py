@@ -1,32 +1,38 @@
 """Simulations of what `fairall live`, `evaluate` and `data` promise about errors, against a known truth.
 
-A study is a module `simulated_NAME` with TITLE, NOTE, TESTED (files of the package that it tests) and CASES.
+The studies and their cases are in simulations.yaml.
 """
 
 from __future__ import annotations
 
-import operator
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from importlib import import_module
+from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
+from threadpoolctl import threadpool_limits
+from tqdm import tqdm
 
 from fairall import FairAllError, places
-from fairall.display import PageTable, Row, frame_of, records_of
-from reproduction.batches import computed
+from fairall.display import PageTable, Row, frame_of
 from reproduction.fingerprint import SIMULATED, fingerprint
-from reproduction.pages import publish, refuse
+from reproduction.pages import INDEX, publish, refuse
 from reproduction.plan import nearest
+from reproduction.population import Events, Random
 
-BATCH = 5  # replicates that are saved together
-COLUMNS = ("replicate", "event", "happened")
-COMPARE = {"≤": operator.le, "≥": operator.ge}
+BATCH = 5  # replicates that a process is given at once
+OF = ["case", "replicate"]  # columns of every file of replicates: the place of the case, and a number
+# Rows of a file but for `OF`, by the place of a case and the number of the replicate.
+Replicate: TypeAlias = Callable[[int, int], pd.DataFrame | Iterable[Mapping[str, Any]]]
 
 
 class Case(NamedTuple):
@@ -41,9 +47,33 @@ class Case(NamedTuple):
     """
 
     name: str
-    replicate: Callable[[np.random.Generator], Mapping[str, bool]]
+    replicate: Callable[[Random], Events]
     replicates: int
-    claims: Mapping[str, tuple[str, float]]
+    claims: Mapping[str, str]
+
+
+def expanded(usual: dict[str, Any], listed: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Cases as a file lists them, one for every combination of the values of `each`.
+
+    Args:
+        usual: what cases have unless they say otherwise.
+        listed: cases, with a name that may have their values in braces.
+    """
+    for case in listed:
+        given = {"each": {}} | usual | case
+        each = given.pop("each")
+        for values in product(*each.values()):
+            own = given | dict(zip(each, values, strict=True))
+            yield own | {"name": own["name"].format(**own)}
+
+
+def cases(study: str) -> Iterator[Case]:
+    """The cases of a study, as simulations.yaml has them."""
+    own = SIMULATED[study]
+    module = import_module(f"reproduction.{own['module']}")
+    for case in expanded({"claims": {}} | own["usual"], own["cases"]):
+        name, function, *rest = (case.pop(key) for key in ("name", "function", "replicates", "claims"))
+        yield Case(name, partial(getattr(module, function), **case), *rest)
 
 
 def simulations(
@@ -69,113 +99,103 @@ def simulations(
     """
     config = places(overrides)
     refuse(into, config)
-    for name in asked:
+    names = asked or [*SIMULATED]
+    for name in names:
         if name not in SIMULATED:
-            raise FairAllError(f"{name}: no such simulation{nearest(name, SIMULATED)}")
-    end, names = time.monotonic() + 3600 * hours, asked or SIMULATED
+            raise FairAllError(f"{name}: no such simulation{nearest(name, [*SIMULATED])}")
+    end = time.monotonic() + 3600 * hours
     for done, name in enumerate(names):
         of = f"simulations_{name}"
-        made = Path(config.outputs_dir) / "simulations" / f"{name}_{fingerprint(of)}"
+        made = Path(config.outputs_dir) / "simulations" / f"{name}_{fingerprint(of)}.csv"
         left = max(end - time.monotonic(), 0.0) / 3600
-        make(name, made, jobs or 1, left / (len(names) - done))
-        if not any(made.iterdir()):
-            continue
-        publish(
-            of,
-            f"FairAll: {study(name).TITLE}",
-            {"": [table(name, made)]},
-            config,
-            folder=folder and folder / name,
-            into=into,
-            known=lambda: [f"simulations_{other}" for other in SIMULATED],
-        )
+        counts = [case.replicates for case in cases(name)]
+        make(made, partial(events, name), counts, jobs or 1, left / (len(names) - done))
+        if made.exists():
+            publish(
+                of,
+                f"FairAll: {SIMULATED[name]['title']}",
+                {"": [table(name, made)]},
+                config,
+                folder=folder and folder / name,
+                into=into,
+                known=lambda: [f"simulations_{other}" for other in SIMULATED],
+            )
     return True
-
-
-def study(name: str) -> Any:
-    """The module of a study."""
-    return import_module(f"reproduction.simulated_{name}")
 
 
 def of_evaluations() -> list[str]:
     """Names of the studies that test `fairall.evaluate`."""
-    return [
-        name for name in SIMULATED if any(path.startswith("fairall/evaluate/") for path in study(name).TESTED)
+    return [name for name, own in SIMULATED.items() if "fairall/evaluate/" in str(own["tested"])]
+
+
+def make(
+    file: Path, replicate: Replicate, counts: Sequence[int], jobs: int = 1, hours: float = np.inf
+) -> None:
+    """Append the replicates that are missing to a CSV file; all cases progress alike.
+
+    Args:
+        file: of all replicates so far.
+        replicate: function of a module, whose rows have the same keys.
+        counts: number of replicates of each case.
+        jobs: number of processes, each with one thread; with 1 they are computed in this one.
+        hours: after which no replicate is begun.
+    """
+    done = {*found(file)[OF].itertuples(index=False, name=None)}
+    left = [
+        (place, number)
+        for place, count in enumerate(counts)
+        for number in range(count)
+        if (place, number) not in done
     ]
+    left.sort(key=lambda of: of[1] / counts[of[0]])
+    limited: Any = (get_context("spawn"), threadpool_limits, (1,))
+    pool: Executor = ThreadPoolExecutor(1) if jobs == 1 else ProcessPoolExecutor(jobs, *limited)
+    one = partial(_rows, replicate, time.time() + 3600 * hours)
+    try:
+        for rows in tqdm(pool.map(one, left, chunksize=BATCH), total=len(left), disable=None):
+            if len(rows):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                rows.to_csv(file, mode="a", header=not file.exists(), index=False, float_format="%.6g")
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
-def make(name: str, folder: Path, jobs: int, hours: float = np.inf) -> None:
-    """Append the replicates that are missing to a file for each case; all cases progress alike."""
-    folder.mkdir(parents=True, exist_ok=True)
-    batches = []
-    for place, case in enumerate(study(name).CASES):
-        done = set(found(folder, place)["replicate"])
-        left = [number for number in range(case.replicates) if number not in done]
-        batches += [(name, place, left[start : start + BATCH]) for start in range(0, len(left), BATCH)]
-    batches.sort(key=lambda batch: batch[2][0] / study(name).CASES[batch[1]].replicates)
-    for (_, place, _), lines in computed(batch, batches, jobs, hours):
-        with (folder / f"{place:02d}.csv").open("a") as opened:
-            opened.write(lines)
+def _rows(replicate: Replicate, end: float, of: tuple[int, int]) -> pd.DataFrame:
+    """A replicate; empty after the end."""
+    rows = replicate(*of) if time.time() < end else ()
+    return pd.DataFrame(rows).assign(**dict(zip(OF, of, strict=True)))
 
 
-def found(folder: Path, place: int) -> pd.DataFrame:
-    """What happened in the replicates of a case, with `COLUMNS`."""
-    file = folder / f"{place:02d}.csv"
-    rows = pd.read_csv(file, names=COLUMNS) if file.exists() else pd.DataFrame(columns=COLUMNS)
-    return rows.sort_values("replicate", kind="stable", ignore_index=True)  # batches end in any order
+def found(file: Path) -> pd.DataFrame:
+    """What a file of replicates has so far."""
+    rows = pd.read_csv(file) if file.exists() else pd.DataFrame(columns=OF)
+    return rows.sort_values(OF, kind="stable", ignore_index=True)  # of several runs
 
 
-def batch(name: str, place: int, numbers: Sequence[int]) -> str:
-    """Some replicates as lines of CSV, each from a seed of its own."""
-    case = study(name).CASES[place]
-    lines = []
-    for number in numbers:
-        random = np.random.default_rng([number, zlib.crc32(f"{name}/{case.name}".encode())])
-        events = case.replicate(random)
-        # A replicate without an event is not made again.
-        lines += [(number, event, int(events[event])) for event in events] or [(number, "", 0)]
-    return pd.DataFrame(lines).to_csv(index=False, header=False)
+def events(study: str, place: int, number: int) -> Iterator[dict[str, Any]]:
+    """What happens in a replicate of a study."""
+    own = [*cases(study)][place]
+    random = np.random.default_rng([number, zlib.crc32(f"{study}/{own.name}".encode())])
+    # A replicate without an event is not made again.
+    for event, happened in (own.replicate(random) or {"": False}).items():
+        yield {"event": event, "happened": int(happened)}
 
 
-def summary(case: Case, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """For each event how often it happened, with Wilson's 95 % interval, and whether the claim holds."""
-    for event, happened in rows[rows["event"].notna()].groupby("event", sort=False)["happened"]:
-        times, of = int(happened.sum()), len(happened)
-        ends = binomtest(times, of).proportion_ci(method="wilson")
-        claim = case.claims.get(event)
-        yield {
-            "case": case.name,
-            "event": event,
-            "times": times,
-            "of": of,
-            "low": ends.low,
-            "high": ends.high,
-            "claim": "" if claim is None else f"{claim[0]} {100 * claim[1]:g} %",
-            "holds": claim is None or COMPARE[claim[0]](times, claim[1] * of),
-        }
+def table(name: str, file: Path) -> PageTable:
+    """For each case and event how often it happened, with Wilson's 95 % interval, and what is claimed."""
+    own, rows = [*cases(name)], []
+    for (place, event), happened in found(file).dropna().groupby(["case", "event"], sort=False)["happened"]:
+        times, of, case = int(happened.sum()), len(happened), own[place]
+        low, high = (100 * end for end in binomtest(times, of).proportion_ci(method="wilson"))
+        share = f"{100 * times / of:.1f} [{low:.1f}, {high:.1f}]"
+        rows.append(Row(case.name, event, [f"{times} of {of}", share, case.claims.get(event, "")]))
+    texts = {text: SIMULATED[name][text] for text in ("title", "note")}
+    columns = ["replicates", "% [95 % interval]", "claim"]
+    return page_table(frame_of(columns, rows), key=f"simulations_{name}", **texts)
 
 
-def table(name: str, folder: Path) -> PageTable:
-    """A row for each case and event."""
-    own = study(name)
-    records = [row for place, case in enumerate(own.CASES) for row in summary(case, found(folder, place))]
-    rows = [
-        Row(
-            row["case"],
-            row["event"],
-            [
-                f"{row['times']} of {row['of']}",
-                f"{100 * row['times'] / row['of']:.1f} [{100 * row['low']:.1f}, {100 * row['high']:.1f}]",
-                row["claim"],
-            ],
-        )
-        for row in records
-    ]
+def page_table(frame: pd.DataFrame, **texts: Any) -> PageTable:
+    """A table of texts by group and name of the row, whose CSV file has them too unless it is given."""
     return PageTable(
-        key=f"simulations_{name}",
-        title=own.TITLE,
-        note=own.NOTE,
-        section="",
-        frame=frame_of(["replicates", "% [95 % interval]", "claim"], rows),
-        records=records_of(records),
+        frame=frame.rename_axis(index=INDEX, columns=None), **{"records": frame.reset_index()} | texts
     )

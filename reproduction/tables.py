@@ -1,9 +1,13 @@
-"""Tables of methods beside the paper's values, of settings, and of runs that are not the paper's."""
+"""Tables of methods beside the paper's values, and of settings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+import pandas as pd
 
 from fairall import FairAllError, Result, hyperparameters, load_dataset, load_initial_policy
 from fairall.display import Cell, PageTable, Row, mean_std, number
@@ -13,88 +17,60 @@ from fairall.report import (
     UNTESTED,
     dataset_label,
     group_rows,
+    measures,
     method_label,
     with_references,
 )
 from fairall.results import paper_metrics
 from reproduction.items import table_of
 from reproduction.paper import acceptance_rates, synthetic_readings
-from reproduction.plan import (
-    BASELINE,
-    DATASETS,
-    EFFECTIVE,
-    METHODS,
-    ON_SYNTHETIC,
-    OPTIMAL,
-    TEMPORAL,
-    Planned,
-    by_model,
-    interpretable,
-)
+from reproduction.plan import BASELINE, DATASETS, METHODS, OPTIMAL, Planned, by_model, interpretable
+from reproduction.words import words_of
 
-MARKS = (
-    "Bold: best of the data set. F: against FairLog (two-sided Wilcoxon signed-rank test, Holm-corrected "
-    "over the methods of a data set and measure), R: against the best of the others (sign-flip test, "
-    "corrected over all pairs of them, since the same seeds say which is the best); + significantly "
-    f"better, − significantly worse (paired over seeds, p < {LEVEL:g})."
-)
-UNITS = (
-    "×100, mean ± standard deviation over seeds. In italics the printed value, and our mean less the "
-    "printed one in printed standard deviations (sd)."
-)
-# By beginning of the key: measures, title and note.
-KINDS: dict[str, tuple[Sequence[Quantity], str, str]] = {
-    "effective": (
-        EFFECTIVE,
-        "Effective utility and DPU, {setting}",
-        f"Accumulated over all time steps, from decisions while learning. {UNITS}",
-    ),
-    "temporal": (
-        TEMPORAL,
-        "Temporal variance and mean ({kind}), {setting}",
-        f"On test people, over the time steps of evaluation.window, from {{source}}. {UNITS}",
-    ),
-    "synthetic": (
-        ON_SYNTHETIC,
-        "Synthetic data at the last time step ({kind}), {policy}",
-        "×100, mean ± standard deviation over seeds. In italics what the paper's figures show at t = 200, "
-        "without deviations. OPT-FAIR and OPT-UNFAIR are trained on every label.",
-    ),
-}
-SOURCES = {"expected": "acceptance probabilities", "sampled": "drawn decisions, as the paper's are"}
 GROUPS = ("everybody", "S = +1", "S = −1")
 SAME_RATE = 5e-5  # the paper prints percentages with two digits
 
 
+def shown_table(
+    columns: Sequence[str], rows: Iterable[Row], planned: Sequence[Planned] = (), **shown: Any
+) -> PageTable:
+    """A table whose CSV file has a row per cell, as it is shown.
+
+    Args:
+        columns: headings of the cells.
+        rows: what is shown.
+        planned: its runs, finished or missing.
+        shown: key, title and note, and further fields of `PageTable`.
+    """
+    table = table_of(columns, rows, [], planned, **shown)
+    cells = table.frame.map(str).rename_axis(columns="measure").stack(future_stack=True)
+    return replace(table, records=cells.rename("shown").reset_index())
+
+
 def methods_table(
-    family: str, planned: Sequence[Planned], initial_policy: str, protocol: str = "corrected", kind: str = ""
+    planned: Sequence[Planned],
+    measures_of: Sequence[str],
+    note: str,
+    *,
+    besides: Sequence[Planned] = (),
+    sampled: bool = False,
+    at_last: bool = False,
+    **shown: Any,
 ) -> PageTable:
     """Measures of methods, data set by data set, a row per finished run.
 
     Args:
-        family: "effective": utility and DPU of the decisions taken while learning; "temporal": temporal
-            variance (standard deviation over time) and mean of test utility and DPU; "synthetic": utilities
-            and unfairness on synthetic data at the last time step.
         planned: runs, finished or missing, of one initial policy and protocol.
-        initial_policy: its name.
-        protocol: its name.
-        kind: "expected" or "sampled"; empty for the effective measures.
+        measures_of: names of the measures.
+        note: on them.
+        besides: further runs, which are not tested.
+        sampled: whether measures are of drawn decisions.
+        at_last: whether they are of the last time step, beside readings of the paper's figures.
+        shown: fields of the table.
     """
-    of, title, note = KINDS[family]
-    of = [measure.sampled() for measure in of] if kind == "sampled" else of
-    policy, on_synthetic = f"{initial_policy} initial policy", family == "synthetic"
-    setting = f"{policy}, protocol {protocol}"
-    tests = MARKS if all(interpretable(one.config.preset) for one in planned) else UNTESTED
-
-    def reading(run: Result, measure: Quantity, mean: float | None) -> tuple[str, dict[str, Any]]:
-        readings = synthetic_readings(initial_policy, run.name("model"))
-        low, high = readings.get(measure.name.removesuffix("_sampled"), (None, None))
-        shown = " to ".join(dict.fromkeys(f"{100 * value:g}" for value in (low, high) if value is not None))
-        return shown, {"paper_low": low, "paper_high": high}
-
-    rows, records = [], []
+    of = [measure.sampled() if sampled else measure for measure in measures(*measures_of)]
+    planned, rows, records = [*planned, *besides], [], []
     for dataset, own in by_dataset(planned).items():
-        commands = {one.model: one.command for one in own}
         runs = by_model(own)
         added, found = group_rows(
             dataset_label(dataset),
@@ -102,30 +78,19 @@ def methods_table(
             of,
             names={model: method_label(model) for model in runs},
             baseline=BASELINE,
-            printed=reading if on_synthetic else _printed,
+            printed=_read if at_last else _printed,
             untested=OPTIMAL,
-            at_last=on_synthetic,
+            at_last=at_last,
         )
         rows += added
-        records += [
-            {"dataset": dataset} | record | {"command": commands.get(record["model"])} for record in found
-        ]
-    words = {"kind": kind, "setting": setting, "policy": policy, "source": SOURCES.get(kind, "")}
-    return table_of(
-        ["seeds", *(measure.heading for measure in of)],
-        rows,
-        records,
-        planned,
-        key="_".join(filter(None, (family, initial_policy, protocol, kind))),
-        title=title.format(**words),
-        note=with_references(f"{note.format(**words)} {tests}", rows),
-        section="Synthetic data" if on_synthetic else "Tables",
-        # The printed temporal ones are from sampled decisions: only those are counted beside them.
-        setting="" if on_synthetic or kind == "expected" else setting,
-    )
+        records += [{"dataset": dataset} | record for record in found]
+    compared = all(interpretable(one.config.preset) for one in planned)
+    tests = words_of("report")["marks"].format(level=LEVEL) if compared else UNTESTED
+    columns = ["seeds", *(measure.heading for measure in of)]
+    return table_of(columns, rows, records, planned, note=with_references(f"{note} {tests}", rows), **shown)
 
 
-def by_dataset(planned: Sequence[Planned]) -> dict[str, list[Planned]]:
+def by_dataset(planned: Iterable[Planned]) -> dict[str, list[Planned]]:
     """Some runs by data set, in order."""
     found: dict[str, list[Planned]] = {}
     for one in planned:
@@ -133,81 +98,72 @@ def by_dataset(planned: Sequence[Planned]) -> dict[str, list[Planned]]:
     return found
 
 
+def printed_values(run: Result, measure: Quantity) -> tuple[float, float] | None:
+    """Mean and standard deviation that the paper prints for a measure of a run, if it does."""
+    return paper_metrics(run.config).get(measure.name.removesuffix("_sampled"))
+
+
+def _read(run: Result, measure: Quantity, mean: float | None) -> tuple[str, dict[str, Any]]:
+    """Readings of the paper's figures beside a value."""
+    readings = synthetic_readings(run.name("initial_policy"), run.name("model"))
+    ends = readings.get(measure.name.removesuffix("_sampled"), ())
+    shown = " to ".join(dict.fromkeys(f"{100 * value:g}" for value in ends))
+    return shown, dict(zip(("paper_low", "paper_high"), ends, strict=False))
+
+
 def _printed(run: Result, measure: Quantity, mean: float | None) -> tuple[str, dict[str, Any]]:
-    paper = paper_metrics(run.config).get(measure.name.removesuffix("_sampled"))
+    """Printed values beside a value."""
+    paper = printed_values(run, measure)
     if paper is None:
         return "", {}
     apart = (mean - paper[0]) / paper[1] if mean is not None and paper[1] > 0 else None
-    shown = mean_std(*paper) + ("" if apart is None else f", {signed(apart)} sd")
+    shown = mean_std(*paper) + ("" if apart is None else f", {_signed(apart)} sd")
     return shown, {"paper_mean": paper[0], "paper_std": paper[1], "difference_in_paper_std": apart}
 
 
-def acceptance_table(datasets: Sequence[str]) -> PageTable:
-    """Acceptance rates of the initial policies on the pools of some data sets."""
-    rows, records, commands = [], [], []
-    for dataset in datasets:
+def acceptance_table(planned: Sequence[Planned], **shown: Any) -> PageTable:
+    """Acceptance rates of the initial policies on the pools of the data sets that have a finished run."""
+    rows, lacking = [], []
+    for dataset in (name for name in DATASETS if any(one.run for one in planned if one.dataset == name)):
+        label = dataset_label(dataset)
         try:
             pool = load_dataset(dataset).prepare().pool_table
         except FairAllError:
-            commands.append((dataset_label(dataset), f"python -m fairall data fetch {dataset}"))
+            lacking.append((label, f"python -m fairall data fetch {dataset}"))
             continue
         for policy in ("lenient", "harsh"):
-            accepted = load_initial_policy(policy, dataset).decide(pool)
-            rates = [float(of.mean()) for of in (accepted, accepted[pool.s == 1], accepted[pool.s == -1])]
-            printed = acceptance_rates(policy, dataset) or (None,) * len(GROUPS)
-            cells = []
-            for group, ours, paper in zip(GROUPS, rates, printed, strict=True):
-                differs = ", differs" if paper is not None and abs(ours - paper) > SAME_RATE else ""
-                beside = "" if paper is None else f"{100 * paper:.2f}{differs}"
-                cells.append(Cell(f"{100 * ours:.2f}", beside))
-                record = {"dataset": dataset, "initial_policy": policy, "group": group}
-                records.append(record | {"rate": ours, "paper_rate": paper})
-            rows.append(Row(dataset_label(dataset), policy, cells))
-    return table_of(
-        GROUPS,
-        rows,
-        records,
-        key="acceptance",
-        title="Acceptance rates of the initial policies",
-        note="In per cent of the pool, from the data; in italics the printed ones. Decisions are drawn.",
-        section="Settings",
-        lacking=commands,
-    )
+            accepted, cells = load_initial_policy(policy, dataset).decide(pool), []
+            of_groups = accepted, accepted[pool.s == 1], accepted[pool.s == -1]
+            for of, paper in zip(of_groups, acceptance_rates(policy, dataset), strict=True):
+                ours = float(of.mean())
+                differs = ", differs" if abs(ours - paper) > SAME_RATE else ""
+                cells.append(Cell(f"{100 * ours:.2f}", f"{100 * paper:.2f}{differs}"))
+            rows.append(Row(label, policy, cells))
+    return shown_table(GROUPS, rows, lacking=lacking, **shown)
 
 
-def hyperparameter_table(planned: Sequence[Planned]) -> PageTable:
+def hyperparameter_table(planned: Sequence[Planned], **shown: Any) -> PageTable:
     """Hyperparameters of finished runs, beside the paper's selection in conf/hparams/."""
-    nodes = {(one.model, one.dataset): one.config.model for one in planned if one.run is not None}
-    columns = [name for name in DATASETS if any(dataset == name for _, dataset in nodes)]
-    rows, records = [], []
+    runs = {(one.model, one.dataset): _flat(one.config.model) for one in planned if one.run is not None}
+    columns, rows = [name for name in DATASETS if name in {dataset for _, dataset in runs}], []
     for model in METHODS:
-        own = {dataset: flattened(nodes[model, dataset]) for dataset in columns if (model, dataset) in nodes}
-        papers = {dataset: flattened(hyperparameters(model, dataset).get("model", {})) for dataset in own}
-        for key in dict.fromkeys(key for values in papers.values() for key in values):
-            cells = dict.fromkeys(columns, Cell())
-            for dataset, values in own.items():
-                ours, paper = (_value(source.get(key)) for source in (values, papers[dataset]))
-                cells[dataset] = Cell(ours, f"{paper}, differs" if paper and paper != ours else "")
-                record = {"model": model, "key": key, "dataset": dataset}
-                records.append(record | {"value": ours, "paper": paper})
-            rows.append(Row(method_label(model), key.rstrip("_"), list(cells.values())))
-    return table_of(
-        [dataset_label(name) for name in columns],
-        rows,
-        records,
-        key="hyperparameters",
-        title="Hyperparameters",
-        note="Values of the runs; the paper's selection beside them where it differs. phase1.: of Phase I.",
-        section="Settings",
-    )
+        papers = {
+            name: _flat(hyperparameters(model, name).get("model", {}))
+            for name in columns
+            if (model, name) in runs
+        }
+        for key in dict.fromkeys(itertools.chain(*papers.values())):
+            cells = {}
+            for name, values in papers.items():
+                ours, paper = _value(runs[model, name].get(key)), _value(values.get(key))
+                cells[name] = Cell(ours, f"{paper}, differs" if paper and paper != ours else "")
+            rows.append(Row(method_label(model), key.rstrip("_"), [cells.get(name, "") for name in columns]))
+    return shown_table([*map(dataset_label, columns)], rows, **shown)
 
 
-def flattened(node: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flat(node: Mapping[str, Any]) -> dict[str, Any]:
     """Values of nested containers by dotted key."""
-    found: dict[str, Any] = {}
-    for key, value in node.items():
-        found |= flattened(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
-    return found
+    return dict(pd.json_normalize(dict(node)).astype(object).iloc[0])
 
 
 def _value(value: Any) -> str:
@@ -216,12 +172,7 @@ def _value(value: Any) -> str:
     return "×".join(map(str, value)) if isinstance(value, list) else f"{value:g}"
 
 
-def signed(value: float, digits: int = 1) -> str:
-    """A number with its sign.
-
-    Examples:
-        >>> signed(1.26), signed(-1.0), signed(-0.01)
-        ('+1.3', '−1.0', '0.0')
-    """
-    shown = number(value, 1, digits)
+def _signed(value: float) -> str:
+    """A number with its sign and a digit behind the point; 0 has none."""
+    shown = number(value, 1)
     return f"+{shown}" if value > 0 and float(shown) else shown

@@ -104,6 +104,12 @@ def _composed_once() -> Iterator[None]:
 
 
 @pytest.fixture
+def in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The current folder is one of the test's own."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs without their figures, which take as long as a small run."""
     monkeypatch.setattr("fairall.results.figures.save_figure", in_process.undrawn)

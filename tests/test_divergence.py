@@ -1,8 +1,7 @@
 """A seed whose numbers blow up, and the others beside it."""
 
-import json
+import itertools
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -15,26 +14,22 @@ from fairall.experiment import run
 from fairall.models.fairall import FairAll
 from fairall.models.fairlog import FairLog
 from fairall.models.learner import Learner
+from fairall.results.result import Result
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 STEP, SEED = 4, 1
 
 
-def result(folder: Path, model: str) -> tuple[pd.DataFrame, dict[str, Any]]:
-    composed = compose_config(
-        f"model={model}",
-        "preset=quick",
-        "seeds=3",
-        "schedule.time_steps=9",
-        "evaluation.window=[2,9]",
-        "schedule.phase1_epochs=1",
-        "schedule.warm_up_epochs=2",
-        "tracking.enabled=false",
-        f"outputs_dir={folder}",
-    )
-    path = run(composed, display=Display(progress_only=True)).path
-    return pd.read_csv(path / "metrics.csv"), json.loads((path / "summary.json").read_text())
+WORDS = """
+    preset=quick seeds=3 schedule.time_steps=9 evaluation.window=[2,9] schedule.phase1_epochs=1
+    schedule.warm_up_epochs=2 tracking.enabled=false
+""".split()
+
+
+def result(folder: Path, model: str) -> Result:
+    composed = compose_config(f"model={model}", *WORDS, f"outputs_dir={folder}")
+    return run(composed, display=Display(progress_only=True))
 
 
 @pytest.mark.whole
@@ -42,36 +37,30 @@ def result(folder: Path, model: str) -> tuple[pd.DataFrame, dict[str, Any]]:
 def test_a_seed_that_blows_up_is_marked_and_leaves_the_others_alone(
     model: str, method: type[Learner], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sound, of_sound = result(tmp_path / "sound", model)
-    update, updates = method.update, 0
+    sound = result(tmp_path / "sound", model)
+    update, updates = method.update, itertools.count(1)
 
     def poisoned(self: Learner, decided: Decided) -> None:
-        nonlocal updates
-        updates += 1
-        if updates == STEP:
+        if next(updates) == STEP:
             with torch.no_grad():
                 for parameter in self.parameters():
                     parameter[SEED] = torch.nan
         update(self, decided)
 
     monkeypatch.setattr(method, "update", poisoned)
-    mixed, of_mixed = result(tmp_path / "mixed", model)
+    mixed = result(tmp_path / "mixed", model)
 
-    others = mixed["seed"] != SEED
+    others, first = mixed.steps["seed"] != SEED, mixed.steps["time_step"] < STEP
     # To rounding: beside a seed that accepts nobody, products of the others are of other sizes.
-    pd.testing.assert_frame_equal(mixed[others], sound[others], rtol=1e-3, atol=1e-5)
-    for k in (0, 2):
-        known = {name: value for name, value in of_sound["per_seed"][k].items() if value is not None}
-        own_measures = {name: of_mixed["per_seed"][k][name] for name in known}
-        assert own_measures == pytest.approx(known, rel=1e-2, abs=1e-4)
-    own = mixed[~others].set_index("time_step")
-    pd.testing.assert_frame_equal(own.loc[: STEP - 1], sound[~others].set_index("time_step").loc[: STEP - 1])
-    assert own.loc[STEP:].drop(columns="seed").isna().all(axis=None)
-    assert own.loc[STEP - 1, "utility"] == own.loc[STEP - 1, "utility"]
-    diverged = of_mixed["per_seed"][SEED]
-    assert diverged["effective_utility"] is None
-    assert diverged["mean_utility"] is None
-    two = [of_mixed["per_seed"][k]["mean_utility"] for k in (0, 2)]
-    assert of_mixed["aggregate"]["mean_utility"]["mean"] == pytest.approx(sum(two) / 2)
-    assert any("1 seed (1) diverged" in line for line in of_mixed["warnings"])
-    assert not any("diverged" in line for line in of_sound["warnings"])
+    pd.testing.assert_frame_equal(mixed.steps[others], sound.steps[others], rtol=1e-3, atol=1e-5)
+    pd.testing.assert_frame_equal(mixed.per_seed.drop(SEED), sound.per_seed.drop(SEED), rtol=1e-2, atol=1e-4)
+    before, after = (mixed.steps[~others & of] for of in (first, ~first))
+    pd.testing.assert_frame_equal(before, sound.steps[~others & first])
+    assert after.drop(columns=["seed", "time_step"]).isna().all(axis=None)
+    assert before["utility"].notna().all()
+    names = ["effective_utility", "mean_utility"]
+    assert mixed.per_seed.loc[SEED, names].isna().all()
+    two = mixed.per_seed.drop(SEED)["mean_utility"]
+    assert mixed.aggregate.loc["mean_utility", "mean"] == pytest.approx(two.mean())
+    assert any("1 seed (1) diverged" in line for line in mixed.warnings)
+    assert not any("diverged" in line for line in sound.warnings)

@@ -13,23 +13,10 @@ import pytest
 
 from tests.conftest import CHECKOUT
 
-# What root runs, before the user is chosen.
-PREPARES = ("apt-get update && apt-get install --yes --no-install-recommends make &&", "useradd ")
-
-
-def instructions(text: str) -> list[tuple[str, str]]:
-    """Name and words of every instruction, continued lines joined."""
-    joined = re.sub(r"\\\n\s*", "", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE))
-    pairs = (line.split(maxsplit=1) for line in joined.splitlines() if line)
-    return [(name, words) for name, words in pairs]
-
-
-STEPS = instructions((CHECKOUT / "Dockerfile").read_text())
-IGNORED = [
-    line
-    for line in (CHECKOUT / ".dockerignore").read_text().splitlines()
-    if line and not line.startswith("#")
-]
+# Pairs of an instruction and its words, continued lines joined.
+TEXT = re.sub(r"^#.*\n", "", (CHECKOUT / "Dockerfile").read_text(), flags=re.MULTILINE)
+STEPS = re.findall(r"^([A-Z]+) +(.*)$", re.sub(r"\\\n\s*", "", TEXT), re.MULTILINE)
+IGNORED = re.findall(r"^[^#\n].*$", (CHECKOUT / ".dockerignore").read_text(), re.MULTILINE)
 
 
 def words(name: str) -> list[str]:
@@ -38,19 +25,16 @@ def words(name: str) -> list[str]:
 
 def made(target: str) -> list[str]:
     """Commands that `make TARGET` would run if nothing were set up."""
-    command = ["make", "--dry-run", "--always-make", target]
     # As typed by itself: a make that was started by `make test` would announce its folder.
     alone = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
-    ended = subprocess.run(command, cwd=CHECKOUT, env=alone, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout.splitlines()
+    command = ["make", "--dry-run", "--always-make", target]
+    said = subprocess.run(command, cwd=CHECKOUT, env=alone, capture_output=True, text=True, check=True)
+    return said.stdout.splitlines()
 
 
 def ignored(path: str) -> bool:
     """Whether .dockerignore keeps a path out: by its last pattern for it or for a folder of it."""
-    parts = path.split("/")
-    paths = ["/".join(parts[: k + 1]) for k in range(len(parts))]
-    out = False
+    paths, out = [path, *map(str, Path(path).parents)], False
     for pattern in IGNORED:
         plain = pattern.removeprefix("!")
         if any(fnmatch(one, plain) or fnmatch(f"/{one}", plain.replace("**/", "*/")) for one in paths):
@@ -59,11 +43,10 @@ def ignored(path: str) -> bool:
 
 
 def test_every_run_is_a_step_of_the_makefile() -> None:
-    user = next(place for place, (name, _) in enumerate(STEPS) if name == "USER")
-    prepared = [said for name, said in STEPS[:user] if name == "RUN"]
-    assert len(prepared) == len(PREPARES)
-    assert all(said.startswith(begins) for said, begins in zip(prepared, PREPARES, strict=True))
-    installed = [said for name, said in STEPS[user:] if name == "RUN"]
+    apt, user, *installed = words("RUN")
+    assert apt.startswith("apt-get update && apt-get install --yes --no-install-recommends make &&")
+    assert user.startswith("useradd ")
+    assert "install --directory --owner fairall /fairall /fairall/outputs" in user
     assert installed == ["make .venv/torch", "make .venv/installed"]
     torch, everything = (made(said.removeprefix("make ")) for said in installed)
     assert ".venv/bin/pip install -c constraints.txt torch" in torch
@@ -71,40 +54,31 @@ def test_every_run_is_a_step_of_the_makefile() -> None:
     assert ".venv/bin/pip install -c constraints.txt -e ." in everything
 
 
-def test_without_words_it_runs_what_make_run_does() -> None:
+def test_without_words_it_runs_what_make_run_does_by_a_user_who_owns_the_outputs() -> None:
     (entry,), (default,) = (map(json.loads, words(name)) for name in ("ENTRYPOINT", "CMD"))
-    (environment,) = words("ENV")
-    assert environment == "PATH=/fairall/.venv/bin:$PATH"
     assert made("run")[-1] == f".venv/bin/{' '.join([*entry, *default])}"
+    expected = {
+        "ENV": ["PATH=/fairall/.venv/bin:$PATH"],
+        "USER": ["${UID}"],
+        "VOLUME": ["/fairall/outputs"],
+        "WORKDIR": ["/fairall"],
+        "ARG": ["UID=1000", "PIP_EXTRA_INDEX_URL"],
+    }
+    assert all({*few} <= {*words(name)} for name, few in expected.items())
+    order = [name for name, said in STEPS if name == "USER" or said.startswith(("useradd", "make"))]
+    assert order == ["RUN", "USER", "RUN", "RUN"]
+    assert "://" not in TEXT
 
 
-def test_the_user_is_not_root_and_owns_the_outputs() -> None:
-    assert words("USER") == ["${UID}"]
-    assert "UID=1000" in words("ARG")
-    assert words("VOLUME") == ["/fairall/outputs"]
-    assert words("WORKDIR") == ["/fairall"]
-    assert "install --directory --owner fairall /fairall /fairall/outputs" in words("RUN")[1]
-
-
-def test_what_is_copied_is_there() -> None:
+def test_what_is_copied_is_there_and_what_git_ignores_is_not_copied() -> None:
     for said in words("COPY"):
         owner, *sources, _ = said.split()
         assert owner == "--chown=fairall"
-        for source in sources:
-            assert (CHECKOUT / source).exists()
-            assert not ignored(source)
-    everything = ["setup.cfg", "pyproject.toml", "README.md", "LICENSE", "outputs/README.md"]
-    # The notebooks write beside themselves.
-    everything += [f"examples/{path.name}" for path in CHECKOUT.glob("examples/*.[pi]*")]
-    for folder in ("fairall", "conf", "sweeps", "tests", "docs", "benchmarks"):
-        paths = (path for path in (CHECKOUT / folder).rglob("*") if path.is_file())
-        everything += [
-            path.relative_to(CHECKOUT).as_posix() for path in paths if "__pycache__" not in path.parts
-        ]
-    assert not [path for path in everything if ignored(path)]
-
-
-def test_what_git_ignores_is_not_copied() -> None:
+        assert [source for source in sources if not (CHECKOUT / source).exists() or ignored(source)] == []
+    kept = "setup.cfg pyproject.toml README.md LICENSE outputs/README.md examples/*.[pi]*".split()
+    kept += [f"{folder}/**/*.*" for folder in ("fairall", "conf", "sweeps", "tests", "docs", "benchmarks")]
+    paths = [path.relative_to(CHECKOUT).as_posix() for pattern in kept for path in CHECKOUT.glob(pattern)]
+    assert [path for path in paths if ignored(path) and "__pycache__" not in path] == []
     for path in """
         .git/config .venv/bin/python build/lib fairall/nn/__pycache__/adam.pyc fairall.egg-info/PKG
         outputs/runs/fairlog/credit/0a outputs/mlflow.db .mypy_cache/3
@@ -112,11 +86,6 @@ def test_what_git_ignores_is_not_copied() -> None:
         assert ignored(path), path
     by_git = {line.strip("/") for line in (CHECKOUT / ".gitignore").read_text().splitlines()}
     assert {line.removeprefix("**/") for line in IGNORED} - {".git"} == by_git
-
-
-def test_no_host_is_named() -> None:
-    assert "://" not in (CHECKOUT / "Dockerfile").read_text()
-    assert "PIP_EXTRA_INDEX_URL" in words("ARG")
 
 
 def test_it_is_linted() -> None:

@@ -17,6 +17,7 @@ from fairall.config.choices import choices, flattened, settings, with_parents
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "fairall"
+NODES_OF_A_LINE = 7  # of this project's code
 BUDGET = Path(__file__).with_name("budget.yaml")
 SLACK = 100  # by which a number may stand above the tree: whoever removes more lowers the number
 PYTHON = ("fairall", "tests", "reproduction", "benchmarks", "examples", "docs", "conf")
@@ -38,20 +39,15 @@ def modules(package: Path = PACKAGE) -> dict[str, Path]:
 def imports(path: Path, known: dict[str, Path]) -> Iterator[str]:
     """Modules of the package that a file imports anywhere, under TYPE_CHECKING and by strings too."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Constant) and str(node.value).startswith("fairall."):
-            name = str(node.value).removeprefix("fairall.")
-            yield from [name] * (name in known)
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "fairall":
-            parent = (node.module or "").removeprefix("fairall").removeprefix(".")
-            for alias in node.names:
-                child = f"{parent}.{alias.name}".removeprefix(".")
-                yield child if child in known else parent
+        names: list[str] = []
+        if isinstance(node, ast.Constant) and str(node.value).removeprefix("fairall.") in known:
+            names = [str(node.value)]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
-            yield from (
-                alias.name.removeprefix("fairall.")
-                for alias in node.names
-                if alias.name.startswith("fairall.")
-            )
+            names = [alias.name for alias in node.names]
+        for name in (name.removeprefix("fairall.") for name in names if name.startswith("fairall.")):
+            yield name if name in known else name.rpartition(".")[0]
 
 
 def against_the_direction(package: Path = PACKAGE) -> list[str]:
@@ -76,14 +72,12 @@ def circle(package: Path = PACKAGE) -> list[str]:
 
 def nodes(path: Path) -> int:
     """Nodes of the syntax tree of a file without docstrings."""
-    tree = ast.parse(path.read_text())
-    documented = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)
-        and ast.get_docstring(node, clean=False) is not None
+    tree = [*ast.walk(ast.parse(path.read_text()))]
+    documented = (ast.Module, ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)
+    texts = [
+        node for node in tree if isinstance(node, documented) and ast.get_docstring(node, False) is not None
     ]
-    return sum(1 for _ in ast.walk(tree)) - 2 * len(documented)
+    return len(tree) - 2 * len(texts)
 
 
 def tracked(*patterns: str) -> list[Path]:
@@ -124,46 +118,48 @@ def sizes() -> dict[str, dict[str, int]]:
 def raised(budget: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
     """What a change of budget.yaml raises without lowering as much elsewhere."""
 
-    def total(numbers: Mapping[str, Any]) -> int:
-        return sum(numbers["fairall"].values()) + numbers["reserve"]
+    def totals(numbers: Mapping[str, Any]) -> dict[str, int]:
+        part = {
+            name: sum(numbers[name].values()) for name in ("fairall", "tests", "others", "lines", "counts")
+        }
+        # Simulations of coverage move from tests to reproduction, where a study proves what a test asserted.
+        # Its words move to YAML, a line of which counts as much as a line of code.
+        return {
+            "fairall and reserve": part["fairall"] + numbers["reserve"],
+            "tests, others and lines": part["tests"] + part["others"] + NODES_OF_A_LINE * part["lines"],
+            "counts": part["counts"],
+            "reserve": numbers["reserve"],
+        }
 
-    more = [f"fairall: {total(budget)} > {total(before)}"] if total(budget) > total(before) else []
-    # Simulations of coverage move from tests to reproduction, a study proves what a test had asserted.
-    for parts in (("tests", "others"), ("lines",), ("counts",)):
-        now, then = (sum(sum(sizes[part].values()) for part in parts) for sizes in (budget, before))
-        if now > then:
-            more.append(f"{' and '.join(parts)}: {now} > {then}")
-    more += [f"reserve: {budget['reserve']} > {before['reserve']}"] * (budget["reserve"] > before["reserve"])
-    return more
+    then = totals(before)
+    return [f"{name}: {now} > {then[name]}" for name, now in totals(budget).items() if now > then[name]]
 
 
 def committed_before() -> Mapping[str, Any] | None:
     """budget.yaml of the commit that touched it before the working tree's, None without one."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout
+
     name = BUDGET.relative_to(ROOT)
-    log = ["git", "log", "-2", "--format=%H", "--", str(name)]
-    found = subprocess.run(log, cwd=ROOT, capture_output=True, text=True, check=False)
-    for commit in found.stdout.split():
-        show = ["git", "show", f"{commit}:{name}"]
-        text = subprocess.run(show, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    for commit in git("log", "-2", "--format=%H", "--", str(name)).split():
+        text = git("show", f"{commit}:{name}")
         if text and text != BUDGET.read_text():
             return yaml.safe_load(text)
     return None
 
 
 def test_sizes_are_within_the_budget_and_lower_ones_lower_it() -> None:
-    budget = yaml.safe_load(BUDGET.read_text())
-    now = sizes()
-    too_large, to_lower = [], []
-    for part, numbers in now.items():
+    budget, wrong = yaml.safe_load(BUDGET.read_text()), []
+    for part, numbers in sizes().items():
         assert numbers.keys() == budget[part].keys(), part
-        for name, number in numbers.items():
-            slack = SLACK if part in ("fairall", "tests", "others") else 0
-            line = f"{part} {name}: {number}, budget {budget[part][name]}"
-            if number > budget[part][name]:
-                too_large.append(line)
-            elif number < budget[part][name] - slack:
-                to_lower.append(line)
-    assert (too_large, to_lower) == ([], [])
+        slack = SLACK if part in ("fairall", "tests", "others") else 0
+        wrong += [
+            f"{part} {name}: {number}, budget {budget[part][name]}"
+            for name, number in numbers.items()
+            if not budget[part][name] - slack <= number <= budget[part][name]
+        ]
+    assert wrong == []
 
 
 def test_a_number_is_raised_only_by_lowering_another() -> None:
@@ -173,17 +169,21 @@ def test_a_number_is_raised_only_by_lowering_another() -> None:
     assert raised(yaml.safe_load(BUDGET.read_text()), before) == []
 
 
-def test_what_is_raised_is_found() -> None:
-    others = {part: {"x": 3} for part in ("tests", "others", "lines", "counts")}
-    before = others | {"reserve": 10, "fairall": {"a": 5, "b": 5}}
-    moved = before | {"fairall": {"a": 2, "c": 8}}
-    assert raised(moved, before) == []
-    assert raised(moved | {"reserve": 5, "fairall": {"a": 15}}, before) == []
-    assert raised(moved | {"fairall": {"a": 2, "c": 9}}, before) == ["fairall: 21 > 20"]
-    assert raised(before | {"reserve": 11, "fairall": {"a": 9}}, before) == ["reserve: 11 > 10"]
-    assert raised(before | {"lines": {"x": 4}}, before) == ["lines: 4 > 3"]
-    assert raised(before | {"tests": {"x": 2}, "others": {"x": 4}}, before) == []
-    assert raised(before | {"others": {"x": 4}}, before) == ["tests and others: 7 > 6"]
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"fairall": {"a": 2, "c": 8}, "tests": {"x": 2}, "others": {"x": 4}}, []),
+        ({"fairall": {"a": 15}, "reserve": 5}, []),
+        ({"fairall": {"a": 11}}, ["fairall and reserve: 21 > 20"]),
+        ({"fairall": {"a": 9}, "reserve": 11}, ["reserve: 11 > 10"]),
+        ({"lines": {"x": 4}, "others": {"x": -4}}, []),
+        ({"lines": {"x": 4}}, ["tests, others and lines: 34 > 27"]),
+    ],
+)
+def test_what_is_raised_is_found(change: dict[str, Any], found: list[str]) -> None:
+    before = {part: {"x": 3} for part in ("tests", "others", "lines", "counts")}
+    before |= {"fairall": {"a": 5, "b": 5}}
+    assert raised(before | {"reserve": 10} | change, before | {"reserve": 10}) == found
 
 
 def test_no_code_is_made_of_strings() -> None:
@@ -202,12 +202,8 @@ def test_rooms_are_few_and_all_have_a_place_in_the_order() -> None:
     assert {name.split(".")[0] for name in modules()} <= set(ROOMS)
 
 
-def test_imports_run_in_one_direction() -> None:
-    assert against_the_direction() == []
-
-
-def test_no_circle_of_imports() -> None:
-    assert circle() == []
+def test_imports_run_in_one_direction_and_not_in_a_circle() -> None:
+    assert (against_the_direction(), circle()) == ([], [])
 
 
 def test_tests_mirror_the_rooms() -> None:

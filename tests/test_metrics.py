@@ -1,4 +1,4 @@
-import warnings
+"""Measures by hand, beside those of aif360, and their spread over seeds."""
 
 import numpy as np
 import pandas as pd
@@ -7,6 +7,7 @@ import torch
 
 from fairall import metrics
 from fairall.metrics import Spread
+from fairall.tables.groups import sides
 
 
 def test_the_utility_by_weights_is_over_their_sum() -> None:
@@ -15,59 +16,66 @@ def test_the_utility_by_weights_is_over_their_sum() -> None:
     assert found == pytest.approx((2 * 0.6 - 4 * 0.2 + 2 * 0.3) / 8)
 
 
+@pytest.mark.parametrize("n_groups", [2, 3, 5])
+def test_gaps_are_the_largest_of_all_pairs(n_groups: int) -> None:
+    draw = np.random.default_rng(0)
+    for _ in range(20):
+        group = np.concatenate([np.arange(n_groups), draw.integers(0, n_groups, 40 - n_groups)])
+        p, weight, label = *draw.random((2, 40)), draw.integers(0, 2, 40)
+        products = {
+            "p": p,
+            "one": 1.0,
+            "good": weight * label,
+            "hit": weight * label * p,
+            "taken": weight * p,
+        }
+        of = pd.DataFrame(products).groupby(group).sum()
+        rates = of["p"] / of["one"], of["hit"] / of["good"], of["hit"] / of["taken"]
+        s = np.array(sides(n_groups))[group]
+        given = [torch.tensor(values).float() for values in (p[None], label, s, weight)]
+        found = [
+            metrics.dpu(given[0], given[2]),
+            metrics.equal_opportunity(*given),
+            metrics.predictive_parity(*given),
+        ]
+        assert [one.item() for one in found] == pytest.approx([of.max() - of.min() for of in rates], abs=1e-5)
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_effective_gaps_are_those_of_steps_and_of_all_applicants_so_far(n_groups: int) -> None:
+    draw = np.random.default_rng(n_groups)
+    accepted, group = draw.integers(0, 2, (9, 4)), draw.integers(0, n_groups, (9, 4))
+    group[0], group[1] = 0, [0, 1, 0, 1]  # first one group alone, which has no gap
+    rows = pd.DataFrame({"step": np.arange(9).repeat(4), "g": group.ravel(), "accepted": accepted.ravel()})
+    counts = rows.groupby(["step", "g"])["accepted"].agg(["sum", "count"]).unstack(fill_value=0)
+
+    def gaps(counts: pd.DataFrame) -> pd.Series:
+        rates = counts["sum"] / counts["count"]
+        return (rates.max(axis=1) - rates.min(axis=1)).where(rates.notna().sum(axis=1) > 1)
+
+    given = torch.tensor(accepted > 0)[:, None], torch.tensor(np.array(sides(n_groups))[group])[:, None]
+    found = metrics.effective_dpu(*given), metrics.effective_dpu_pooled(*given)
+    expected = gaps(counts).expanding().mean(), gaps(counts.cumsum())
+    for one, own in zip(found, expected, strict=True):
+        assert one[:, 0].tolist() == pytest.approx([*own], nan_ok=True)
+
+
 def test_groups_that_are_absent() -> None:
-    accepted = torch.tensor([[[1, 0, 1, 1]], [[1, 1, 0, 0]], [[1, 0, 1, 1]]], dtype=torch.bool)
-    s = torch.tensor([[[1.0, 1, 1, 1]], [[1.0, 1, -1, -1]], [[-1.0, -1, -1, -1]]])
-    nan, (*_, advantaged, others) = torch.nan, metrics.STANDARD
-    for measure, expected in {
-        metrics.effective_dpu: [nan, 1.0, 1.0],
-        metrics.dpu: [nan, 1.0, nan],
-        advantaged.function: [0.75, 1.0, nan],
-        others.function: [nan, 0.0, 0.75],
-    }.items():
-        assert measure(accepted, s)[:, 0].tolist() == pytest.approx(expected, nan_ok=True)
+    accepted, s = torch.tensor([[1.0, 0.0, 1.0, 1.0]]), torch.ones(4)
+    *_, advantaged, others = metrics.STANDARD
+    for measure, expected in ((metrics.dpu, np.nan), (advantaged.function, 0.75), (others.function, np.nan)):
+        assert measure(accepted, s).tolist() == pytest.approx([expected], nan_ok=True)
     # Nobody accepted in a group, or nobody with label 1: no value.
-    of_one = (s[1] > 0).float()
-    assert metrics.predictive_parity(of_one, torch.ones(4), s[1]).isnan().all()
-    assert metrics.equal_opportunity(torch.ones(1, 4), of_one, s[1]).isnan().all()
+    of_one = torch.tensor([1.0, 1.0, -1.0, -1.0])
+    assert metrics.predictive_parity(of_one[None].relu(), torch.ones(4), of_one).isnan().all()
+    assert metrics.equal_opportunity(torch.ones(1, 4), of_one.relu(), of_one).isnan().all()
 
 
-def test_measures_by_group_agree_with_aif360() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from aif360.datasets import BinaryLabelDataset
-        from aif360.metrics import ClassificationMetric
-
-    draw = np.random.default_rng(1)
-    s, label, weight = (draw.choice(of, 500) for of in ([-1.0, 1.0], [0.0, 1.0], [0.0, 1.0, 2.5]))
-    accepted = (draw.random(500) < 0.3 + 0.2 * (s > 0) + 0.3 * label).astype(float)
-    frame = pd.DataFrame({"s": s, "label": label, "weight": weight})
-    people = BinaryLabelDataset(
-        df=frame, label_names=["label"], protected_attribute_names=["s"], instance_weights_name="weight"
-    )
-    decided = people.copy()
-    decided.labels = accepted.reshape(-1, 1)
-    theirs = ClassificationMetric(people, decided, [{"s": -1.0}], [{"s": 1.0}])
-    ours = [torch.tensor(values) for values in (accepted[None], label, s, weight)]
-    precision, other = map(theirs.positive_predictive_value, (True, False))
-    opportunity = abs(theirs.equal_opportunity_difference())
-    assert metrics.equal_opportunity(*ours).item() == pytest.approx(opportunity)
-    assert metrics.predictive_parity(*ours).item() == pytest.approx(abs(precision - other))
-
-
-def test_effective_measures_by_hand() -> None:
+def test_effective_utility_by_hand() -> None:
     # Two steps, one seed, four applicants.
     accepted = torch.tensor([[[1, 1, 0, 0]], [[1, 0, 1, 1]]], dtype=torch.bool)
     label = torch.tensor([[[1.0, 0.0, 1.0, 1.0]], [[1.0, 1.0, 0.0, 1.0]]])
-    s = torch.tensor([[[1.0, 1.0, -1.0, -1.0]], [[1.0, -1.0, -1.0, -1.0]]])
-    for found, expected in (
-        (metrics.effective_utility(accepted, label, 0.5), [0.0, (0.0 + 0.5 - 0.5 + 0.5) / 8]),
-        (metrics.effective_dpu(accepted, s), [1.0, (1.0 + 1 / 3) / 2]),
-        (metrics.effective_dpu_pooled(accepted, s), [1.0, 1.0 - 2 / 5]),
-        # One group is accepted whole in turn. As definition D.2 is printed the signed differences cancel.
-        (metrics.effective_dpu(accepted[[0, 0]], torch.stack([s[0], -s[0]])), [1.0, 1.0]),
-    ):
-        assert found[:, 0].tolist() == pytest.approx(expected)
+    assert metrics.effective_utility(accepted, label, 0.5)[:, 0].tolist() == [0.0, 0.5 / 8]
 
 
 def test_effective_dpu_has_a_noise_floor_and_the_pooled_one_has_not() -> None:

@@ -22,15 +22,10 @@ SAME |= {"estimator": ["log", "fit", "truth", "pipeline", "search", "learn"]}  #
 WITH_RUNS = ["quickstart", "your_own_data", "agent"]
 
 
-def outputs(notebook: NotebookNode, cell: str) -> list[NotebookNode]:
-    """Of the cell with this id."""
-    (found,) = (one.outputs for one in notebook.cells if one.id == cell)
-    return found
-
-
 def text(notebook: NotebookNode, cell: str) -> str:
-    """All text of a cell's outputs."""
-    return "\n".join(one.get("text") or one.data["text/plain"] for one in outputs(notebook, cell))
+    """All text of the outputs of the cell with this id."""
+    (found,) = (one.outputs for one in notebook.cells if one.id == cell)
+    return "\n".join(one.get("text") or one.data["text/plain"] for one in found)
 
 
 def assert_same(made: str, stored: str) -> None:
@@ -41,28 +36,23 @@ def assert_same(made: str, stored: str) -> None:
     assert [float(one) for one in number.findall(made)] == pytest.approx(expected, abs=0.5)
 
 
-def run_in(notebook: str, folder: Path) -> NotebookNode:
-    """The notebook, executed with preset=quick, without an error or a warning."""
-    made = executed(EXAMPLES / f"{notebook}.ipynb", folder, preset="quick")
-    said = [one.text for cell in made.cells for one in cell.get("outputs", []) if one.get("name") == "stderr"]
-    assert said == []
-    stored = nbformat.read(EXAMPLES / f"{notebook}.ipynb", as_version=4)
-    assert [cell.source for cell in made.cells] == [cell.source for cell in stored.cells]
-    for cell in SAME[notebook]:
-        assert_same(text(made, cell), text(stored, cell))
-    for path in folder.glob("outputs/runs/*/*/*/config.yaml"):
-        assert yaml.safe_load(path.read_text())["preset"] == "quick"
-    return made
-
-
 @pytest.mark.whole
 @pytest.mark.parametrize("name", SAME)
 def test_a_notebook_executes_with_quick_runs(name: str, tmp_path: Path) -> None:
     if name == "agent":
         pytest.importorskip("stable_baselines3", reason="needs stable-baselines3: pip install -e '.[dev]'")
-    notebook = run_in(name, tmp_path)
-    assert bool([*tmp_path.glob("outputs/runs/*/*/*/DONE")]) == (name in WITH_RUNS)
-    assert all(cell.outputs for cell in notebook.cells if cell.cell_type == "code" and cell.id not in SILENT)
+    made = executed(EXAMPLES / f"{name}.ipynb", tmp_path, preset="quick")
+    stored = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4)
+    assert [cell.source for cell in made.cells] == [cell.source for cell in stored.cells]
+    code = [cell for cell in made.cells if cell.cell_type == "code"]
+    assert [one.text for cell in code for one in cell.outputs if one.get("name") == "stderr"] == []
+    assert all(cell.outputs for cell in code if cell.id not in SILENT)
+    for cell in SAME[name]:
+        assert_same(text(made, cell), text(stored, cell))
+    presets = [
+        yaml.safe_load(path.read_text())["preset"] for path in tmp_path.glob("outputs/runs/*/*/*/config.yaml")
+    ]
+    assert ({*presets} == {"quick"}) == (name in WITH_RUNS)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy import stats
 
 from fairall.config.compose import compose_config, typed_config
 from fairall.config.schema import Config, ScalerRows
@@ -29,7 +30,7 @@ from fairall.results.result import Result
 from fairall.results.runs import load_result
 from fairall.storage.checkpoint import Checkpoint
 from reproduction.latents import latent_space
-from tests.conftest import LOANS, MEANING, cache_in, run_folder, succeeded
+from tests.conftest import cache_in, run_folder, succeeded
 
 STEPS = "schedule.time_steps=5", "evaluation.window=[1,5]"
 SHORT = *STEPS, "schedule.phase1_epochs=6", "schedule.warm_up_epochs=4"
@@ -93,32 +94,28 @@ def test_a_seed_is_what_a_run_on_its_split_alone_gives(words: list[str], trained
 def test_people_of_each_split_are_as_many_and_others() -> None:
     data = load_dataset("credit").replicates(4, 2, ScalerRows.training_rows)
     assert data.test.x.shape == (4, 150, len(data.schema))
-    assert torch.equal(data.test.x[0], data.test.x[2])
-    assert not torch.equal(data.test.x[0], data.test.x[1])
-    assert torch.equal(data.test.x[0], load_dataset("credit").prepare().test.x)
-    rows = [{tuple(row) for row in of.tolist()} for of in torch.cat([data.train.x, data.test.x], 1)[:2]]
-    assert rows[0] != rows[1]  # who is for validation differs
-    everybody = [
-        torch.cat([getattr(data, role).x[e] for role in ("train", "validation", "test")]) for e in (0, 1)
-    ]
-    assert torch.equal(*(of[np.lexsort(of.T.numpy())] for of in everybody))
-
-
-def test_people_without_a_label_are_split_once() -> None:
-    own = load_dataset("csv", f"dataset.path={LOANS}", *MEANING, "dataset.drop=[id,decision]")
-    with pytest.raises(FairAllError, match="people without a label are split once only; set splits=1"):
-        own.replicates(2, 2, ScalerRows.training_rows)
+    first, second, again, _ = data.test.x
+    assert (torch.equal(first, again), torch.equal(first, second)) == (True, False)
+    assert torch.equal(first, load_dataset("credit").prepare().test.x)
+    people = [torch.cat([data.train.x[e], data.test.x[e], data.validation.x[e]]) for e in (0, 1)]
+    everybody, others = (np.unique(of.numpy(), axis=0) for of in people)
+    assert np.array_equal(everybody, others)
+    known, others = (np.unique(of[:-150].numpy(), axis=0) for of in people)
+    assert not np.array_equal(known, others)  # who is for validation differs
 
 
 def test_means_over_splits_have_the_spread_of_other_people(trained: Trained) -> None:
     """The utility of the oracle varies over splits by about the standard error of test people."""
-    words = "model=oracle", "dataset=synthetic", "dataset.rows.test=200"
+    people = "dataset.rows={pool:200,validation:100,test:200}"
+    words = "model=oracle", "dataset=synthetic", people
     _, one_split = trained(*words, "seeds=2")
-    _, splits = trained(*words, "seeds=30", "splits=30")
+    _, splits = trained(*words, "seeds=8", "splits=8")
     assert one_split.per_seed["mean_utility"].std() == 0.0
     error = splits.evaluation.utility_standard_error
     assert error is not None
-    assert splits.per_seed["mean_utility"].std() == pytest.approx(error, rel=0.35)
+    ratio = splits.per_seed["mean_utility"].std() / error
+    low, high = np.sqrt(stats.chi2.ppf([1e-3, 1 - 1e-3], 7) / 7)  # of the deviation of eight normal means
+    assert low < ratio < high
 
 
 def test_drift_moves_the_people_of_every_split(trained: Trained) -> None:
@@ -137,16 +134,16 @@ def test_compiled_phase1_learns_from_each_pool() -> None:
     task = learner.phase1_task(made.data, made.config.model.phase1)
     order, noise = task.streams().permutations(64), torch.randn(2, 64, task.latent_size, 1)
     pool = task.pool.rows(torch.arange(64))
-    losses, weights = [], []
+    found = []
     for kind in (Phase1Epochs, native.Phase1Epochs):
         vae = task.untrained_vae(task.streams())
         training = kind(vae, pool, task.config)
-        losses.append(training.epoch(order, noise, torch.zeros(2, dtype=torch.bool), 1e-3))
-        losses.append(training.loss(pool, noise))
-        weights.append(torch.cat([of.detach().flatten() for of in vae.parameters()]))
-    torch.testing.assert_close(losses[0], losses[2], rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(losses[1], losses[3], rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(*weights, rtol=1e-3, atol=1e-4)
+        losses = (
+            training.epoch(order, noise, torch.zeros(2, dtype=torch.bool), 1e-3),
+            training.loss(pool, noise),
+        )
+        found.append([*losses, *vae.parameters()])
+    torch.testing.assert_close(*found, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.whole

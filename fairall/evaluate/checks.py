@@ -101,8 +101,8 @@ def lacking(
         wanted: shares of people that count, shape (N,).
         weight: of their revealed labels, shape (N,).
         whom: which people, in words.
-        error: standard error of a mean over all N rows of labels times `wanted`; people without overlap, of
-            whom hardly any label is known, may not hold more of it.
+        error: standard error of a mean over all N rows of labels times `wanted`. Overlap is missing too where
+            people of whom hardly any label is known have a greater share, Σ wanted / N, than this.
     """
     if wanted.sum() <= 0:
         return None

@@ -114,8 +114,8 @@ class RunFolder:
     def recording(self, *, anew: bool, log: Log = ignore) -> Iterator[RunFolder]:
         """The folder to write the result to; a result is complete once `finish` was called on it.
 
-        With `anew` it starts without a checkpoint, and a complete result is replaced when the new one is
-        complete, or stays, of which `log` tells.
+        With `anew` it starts without a checkpoint. A complete result is replaced when the new one is
+        complete; if the new one fails, the complete result stays, and `log` is called.
         """
         folder = self._anew if anew and self.done else self
         if anew:

@@ -1,7 +1,6 @@
 """The soak test finds faults; random inputs end well or in one line (`$FAIRALL_FUZZ` tries more)."""
 
 import contextlib
-import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ import pytest
 from benchmarks import soak
 from benchmarks.__main__ import main
 from benchmarks.in_process import Ended
-from benchmarks.inputs import ATTACKS, CHANGES, Files, command_line, damaged, hostile, yaml_text
-from benchmarks.soak import COMPARED, INPUTS, Soak, difference, fault, saved_policy
+from benchmarks.inputs import ATTACKS, CHANGES
+from benchmarks.soak import INPUTS, Soak, fault, saved_policy
 from fairall import experiment
 from fairall.errors import FairAllError
 from fairall.policy import SUMS, Policy
@@ -21,7 +20,7 @@ from tests.conftest import examples
 from tests.decide.conftest import made
 
 pytestmark = pytest.mark.whole
-NONE = ["--kills", "0", "--verbs", "0", "--inputs", "0"]
+NONE = ["--verbs", "0", "--inputs", "0"]
 
 Run = Callable[..., tuple[int, str]]
 
@@ -48,7 +47,7 @@ def test_random_inputs_end_well_or_in_one_line(
     kind: str, policy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tries = Soak(0, tmp_path)
-    for number in range(examples(30 if kind in ("overrides", "files") else 5)):
+    for number in range(examples(30 if kind in ("overrides", "files") else 10)):
         tries.try_input(kind, number, policy)
     assert (kind, "failed") not in tries.ended, capsys.readouterr().out
 
@@ -76,19 +75,6 @@ def test_a_planted_fault_is_found_with_what_reproduces_it(
     assert soaked("--only", "overrides:1")[0] == 0
 
 
-def test_a_signal_to_a_command_ends_the_soak(soaked: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(soak, "saved_policy", contextlib.nullcontext)
-    monkeypatch.setattr(soak, "INPUTS", {"overrides": lambda *_: Ended(["fairall"], 143, "", "")})
-    assert soaked("--inputs", "5")[0] == 130
-
-
-def test_a_run_is_killed_and_ends_as_if_it_had_not_been(soaked: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(soak, "MODELS", ["fairlog"])
-    monkeypatch.setattr(soak, "WORLDS", [""])
-    code, said = soaked("--kills", "1")
-    assert (code, said.splitlines()[-1].split()) == (0, ["kills", "1", "0", "0"]), said
-
-
 def test_commands_of_a_ledger_are_killed(soaked: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     code, said = soaked("--verbs", "10")
     assert (code, said.splitlines()[-1].split()) == (0, ["verbs", "10", "0", "0"]), said
@@ -98,33 +84,12 @@ def test_commands_of_a_ledger_are_killed(soaked: Run, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
-    [
-        *((name, f"{name} is not that of the run that was not killed") for name in COMPARED),
-        (".metrics.csv.x1", "left outputs/runs/m/d/1/.metrics.csv.x1"),
-        ("../../../../../core", "left core"),
-    ],
-)
-def test_what_a_killed_run_has_made_is_compared_byte_for_byte(name: str, found: str, tmp_path: Path) -> None:
-    calm, hunted = tmp_path / "calm", tmp_path / "hunted"
-    for place in (calm, hunted):
-        run = place / "outputs" / "runs" / "m" / "d" / "1"
-        run.mkdir(parents=True)
-        for file in ("DONE", *COMPARED):
-            (run / file).write_bytes(b"1")
-    assert difference(calm, hunted) is None
-    (run / name).write_bytes(b"2")
-    assert difference(calm, hunted) == found
-
-
-@pytest.mark.parametrize(
     ("code", "error", "wrong"),
     [
         (0, "", None),
         (1, "fairall: no\n", None),
         (3, "", "exit code 3"),
-        (2, "fairall: no\n", None),
-        (1, "", "0 lines of error"),
+        (2, "", "0 lines of error"),
         (1, "a\nb\n", "2 lines of error"),
         (1, "Traceback\n", "a traceback"),
         (0, "oh\n", "exit code 0 with an error"),
@@ -139,43 +104,21 @@ def test_what_counts_as_a_fault(code: int, error: str, wrong: str | None, tmp_pa
     assert fault(ended, tmp_path, {"left"}) == wrong
 
 
-def test_the_same_seed_gives_the_same_inputs() -> None:
-    for make in (
-        command_line,
-        lambda chance: yaml_text(chance, "model"),
-        lambda chance: damaged(chance, b"a,b"),
-    ):
-        one, other = ([make(random.Random(f"0 {n}")) for n in range(20)] for _ in range(2))
-        assert one == other
-        assert len({str(made) for made in one}) > 5
-
-
-def refused(folder: Path, files: Files) -> str | None:
-    """The message of a policy with these files; None where it gives probabilities."""
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
-    try:
-        write_sums(folder / SUMS, list(files))  # refuses files that are larger than their kind
-        policy = Policy.load(folder)
-        found = policy.propensity(policy.reader.example())
-        policy.combined(found)
-    except FairAllError as error:
-        return str(error)
-    assert found.shape[0] == len(policy.seeds)
-    return None
-
-
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of values that were replaced
 @pytest.mark.parametrize("model", ["fairlog", "fairall_I_II"])
 def test_a_hostile_policy_gives_probabilities_or_one_line(model: str, tmp_path: Path) -> None:
     made(tmp_path, f"model={model}")
-    saved, other = tmp_path / "policy", tmp_path / "other"
+    other, said = tmp_path / "other", list[str]()
     other.mkdir()
-    files = {name: (saved / name).read_bytes() for name in CHANGES}
-    attacked = [refused(other, attack(files)) for attack in ATTACKS]
-    assert attacked.count(None) <= 2  # each method lacks keys of the other
-    mutated = [refused(other, hostile(random.Random(number), files)) for number in range(examples(60))]
-    for message in filter(None, (*attacked, *mutated)):
-        assert "\n" not in message
-        assert len(message) < 1000
-    assert None in mutated
+    whole = {name: (tmp_path / "policy" / name).read_bytes() for name in CHANGES}
+    for attack in ATTACKS:
+        for name, content in attack(whole).items():
+            (other / name).write_bytes(content)
+        try:
+            write_sums(other / SUMS, [*CHANGES])  # refuses files that are larger than their kind
+            policy = Policy.load(other)
+            policy.combined(policy.propensity(policy.reader.example()))
+        except FairAllError as error:
+            said.append(str(error))
+    assert len(ATTACKS) - len(said) <= 2  # each method lacks keys of the other
+    assert all("\n" not in line and len(line) < 1000 for line in said)

@@ -1,4 +1,4 @@
-"""Ranges that fields declare; test_config.py and tests/mistakes.yaml have values that are refused."""
+"""Ranges that fields declare; test_config.py and tests/commands.yaml have values that are refused."""
 
 from typing import Any
 

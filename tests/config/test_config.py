@@ -16,7 +16,7 @@ from fairall.config.choices import (
     hyperparameters,
     hyperparameters_without,
 )
-from fairall.config.compose import compose_all, searched_folder, typed
+from fairall.config.compose import checked, compose_all, searched_folder, typed
 from fairall.config.compose import compose_config as compose
 from fairall.config.schema import Config, ProtocolConfig, plain
 from fairall.errors import FairAllError
@@ -29,16 +29,12 @@ def choices(group: str) -> list[str]:
     return sorted(path.stem for path in (configuration_root() / "conf" / group).glob("*.yaml"))
 
 
+VALUES = yaml.safe_load(Path(__file__).with_name("values.yaml").read_text())
 GROUPS = {group: choices(group) for group in ("model", "dataset", "initial_policy", "protocol")}
 """The groups that make a run, and what each may be."""
 
-# Every model on every data set; the other groups take turns.
-PAIRS = itertools.product(GROUPS["dataset"], GROUPS["model"])
-TURNS = itertools.cycle(itertools.product(GROUPS["protocol"], GROUPS["initial_policy"]))
-COMBINATIONS = [
-    (model, dataset, policy, protocol)
-    for (dataset, model), (protocol, policy) in zip(PAIRS, TURNS, strict=False)
-]
+# Every model; data sets, initial policies and protocols take turns.
+CHOSEN = [[names[i % len(names)] for names in GROUPS.values()] for i in range(len(GROUPS["model"]))]
 
 
 def test_one_configuration_leaves_nothing_in_the_next() -> None:
@@ -46,44 +42,25 @@ def test_one_configuration_leaves_nothing_in_the_next() -> None:
     assert (first.sweep.grid, second.sweep.grid) == ({"credit": {}}, {})
 
 
-DESIGNS = """
-name: [corrected, published_code]
-kl: [density, cdf]
-fairlog_penalty: [squared, fairtorch]
-fairlog_minibatches: [all, labelled]
-fairlab_weight: [inverse_propensity, propensity]
-fairlab_classifier: [trained, untrained]
-inputs: [by_method, codes]
-scaler: [training_rows, each_file]
-decision_luck: [fresh, fixed]
-effective: [taken, decided_again]
-vae_start: [group_blind, random]
-latent_frame: [matched, as_learnt]
-noise: [stratified, independent]
-max_ips_weight: [100.0, null]
-"""
-
-
 @pytest.mark.parametrize(("i", "name"), enumerate(("corrected", "published_code")))
 def test_protocols_are_the_designs(i: int, name: str, compose_config: ComposeConfig) -> None:
-    designed = {key: values[i] for key, values in yaml.safe_load(DESIGNS).items()}
+    designed = {key: values[i] for key, values in VALUES["designs"].items()}
     assert plain(compose_config(f"protocol={name}").protocol) == designed
 
 
-@pytest.mark.parametrize(
-    "chosen", [COMBINATIONS[::8], pytest.param(COMBINATIONS, marks=pytest.mark.whole)], ids=["some", "all"]
-)
-def test_every_combination_is_possible_and_has_its_hyperparameters(
-    chosen: list[tuple[str, ...]],
-) -> None:
+def test_every_choice_is_possible_with_the_hyperparameters_of_every_data_set() -> None:
     needed = [f"dataset.{key}=x" for key in NEEDED]
-    words = [[f"{group}={name}" for group, name in zip(GROUPS, names, strict=True)] for names in chosen]
+    words = [[f"{group}={name}" for group, name in zip(GROUPS, names, strict=True)] for names in CHOSEN]
     composed = compose_all([*some, *(needed if "dataset=csv" in some else [])] for some in words)
-    for names, config in zip(chosen, composed, strict=True):
-        check_values(typed(config))
-        assert tuple(config[group].name for group in GROUPS) == names
+    for names, config in zip(CHOSEN, composed, strict=True):
+        assert [config[group].name for group in GROUPS] == names
         selected = flattened(hyperparameters(*names[:2]) or {"hyperparameters": "defaults"})
         assert {key: OmegaConf.select(config, key) for key in selected} == selected
+        for dataset in GROUPS["dataset"]:
+            if own := {key: of for key, of in hyperparameters(names[0], dataset).items() if key != "dataset"}:
+                other = config.copy()
+                other.merge_with(own)
+                check_values(typed(other))
 
 
 def test_command_line_beats_presets_hyperparameters_and_the_data_set(compose_config: ComposeConfig) -> None:
@@ -102,55 +79,11 @@ def changed(config: Config, override: str) -> Config:
     return config
 
 
-OF_A_RUN = """
-seeds=0 seed=-1 threads=0 cost.value=1.2 cost.value=0 schedule.time_steps=0 schedule.batches_per_epoch=65
-evaluation.window=[5,300] evaluation.window=[5] evaluation.split=train dataset.split.pool=2
-initial_policy.random_state=-1 protocol.max_ips_weight=0.99 protocol.max_ips_weight=.nan
-exploration.after=0 exploration.propensity=0 exploration.propensity=1.01
-initial_policy.random_state=4294967296
-"""
-IMPOSSIBLE = {
-    "fairall_I_II": "latent_size=0 vae_arch=[] clf_arch=[32,0] clf_dropout=1 learning_rate=0 alpha=-1 "
-    "beta=-1 policy=z_foo decision=maybe kl_samples=0 elbo_samples=0 propensity_samples=0 "
-    "propensity_samples=7 phase1.learning_rate=-1 phase1.batch_size=0 phase1.beta=-0.1 phase1.patience=0 "
-    "phase1.updates=0 phase1.margin=-0.1 phase1.share=0 phase1.share=1.1",
-    "fairlog": "lambda_=-1 decision=maybe clf_dropout=1 clf_arch=[0] learning_rate=0",
-    "unfairlog": "decision=stochastic clf_dropout=-0.1 clf_arch=[64,0] learning_rate=-1",
-    "fairlab_I_II": "policy=z_foo decision=maybe clf_dropout=1 alpha=-1 phase1.validate_every=0",
-    "fairall_II": "kl_samples=0 policy=z",
-    "opt_unfair": "decision=maybe fit_rows=99",
-    "greedy": "learning_rate=0 clf_arch=[0] updates=0 batch_size=0",
-    "ensemble": "members=1 members=30000000 quantile=0 quantile=1 updates=0",
-    "plot": "epsilon=0 epsilon=1.2 clone_updates=0",
-    "adopt": "clone_updates=0 generator_arch=[] head_arch=[0] discriminator_arch=[0] adaptation_updates=0 "
-    "adaptation_batch=0 adaptation_rate=0 discriminator_rate=0",
-    "neural_ucb": "clf_arch=[] alpha=-1 ridge=0 discount=0 discount=1.1",
-    "dcem": "rounds=0 updates=0 regularisation=-0.1 clf_arch=[0]",
-    "accepted_only": "growth=0 linear_c=0",
-    "reweighting": "least=0 least=1.1",
-    "parcelling": "bands=0 uplift=0",
-    "basl": "sample=0 labelled=0 labelled=1 imbalance=0.5 iterations=0 similar=[0.5] similar=[0.9,0.1] "
-    "similar=[0,1.1]",
-    "stacked": "linear_c=[] linear_c=[0.1,-1] linear_c=[0] evidence=0 optimism=-1",
-    "multiple_imputation": "members=1 members=30000000 updates=0",
-    "explore_exploit": "fdr=0 exploit_fdr=0 exploit_power=-0.1 acceptance_gap=1.1 held_out=1 "
-    "past_classifiers=1 past_classifiers=30000000 batch_size=0",
-    "sellf_one_step": "policy_learning_rate=0 policy_arch=[] policy_updates=0 past_policies=0 "
-    "past_policies=30000000 fairness=qualification beta_1=-1 beta_2=-0.1 omega=2.5 updates=0",
-    "fair_reductions": "alpha=0.2 alpha=0.6 mu=0 mu=0.5 iterations=0 rounds=0 fairness=none slack=-0.1",
-    "consequential": "policy=sigmoid data=old fairness=parity lambda_=-1 batch_size=63 updates=0 "
-    "learning_rate=0 clf_arch=[0]",
-}
-
-
-@pytest.mark.parametrize(
-    ("model", "words"),
-    [("fairall_I_II", OF_A_RUN.split())]
-    + [(model, [f"model.{word}" for word in words.split()]) for model, words in IMPOSSIBLE.items()],
-)
-def test_impossible_values_are_named(model: str, words: list[str], compose_config: ComposeConfig) -> None:
+@pytest.mark.parametrize("of", VALUES["impossible"])
+def test_impossible_values_are_named(of: str, compose_config: ComposeConfig) -> None:
+    model, prefix = ("fairall_I_II", "") if of == "of a run" else (of, "model.")
     check_values(compose_config(f"model={model}"))
-    for override in words:
+    for override in (prefix + word for word in VALUES["impossible"][of].split()):
         key = override.partition("=")[0]
         config = changed(compose_config(f"model={model}"), override)
         with pytest.raises(FairAllError, match=rf"^{key}=.* is not possible: it must be [^\n]+$"):
@@ -164,27 +97,17 @@ def test_every_choice_of_a_switch_is_described() -> None:
     assert [name for name in names if f"`{name}`" not in page] == []
 
 
-@pytest.mark.parametrize(
-    ("words", "rule"),
-    [
-        (["protocol=corrected"], "stuck"),
-        (["protocol=published_code"], "none"),
-        (["protocol=published_code", "exploration=stuck"], "stuck"),
-        (["model=epsilon_greedy"], "epsilon"),
-        (["model=epsilon_greedy", "exploration=bounded"], "bounded"),
-        (["model=fairlog", "exploration=epsilon"], "epsilon"),
-    ],
-)
+@pytest.mark.parametrize(("words", "rule"), VALUES["exploration"].items())
 def test_protocol_and_method_choose_the_exploration_unless_the_user_does(
-    words: list[str], rule: str, compose_config: ComposeConfig
+    words: str, rule: str, compose_config: ComposeConfig
 ) -> None:
-    assert compose_config(*words).exploration.rule.name == rule
+    assert compose_config(*words.split()).exploration.rule.name == rule
 
 
 @pytest.fixture(scope="module")
-def paper() -> dict[str, Any]:
+def paper(raw_data: Path) -> dict[str, Any]:
     """The tables printed in the paper."""
-    file = Path(__file__).parents[3] / "shared" / "paper" / "tables.yaml"
+    file = raw_data.parent / "paper" / "tables.yaml"
     if not file.is_file():
         pytest.skip(f"the paper's tables are needed, and {file} is not there")
     return yaml.safe_load(file.read_text())
@@ -244,14 +167,7 @@ def test_hyperparameters_of_another_pair_or_of_ones_own_can_be_chosen(tmp_path: 
 
 
 def test_the_other_data_sets_choose_hyperparameters(monkeypatch: pytest.MonkeyPatch) -> None:
-    written = {
-        "one": {"model": {"learning_rate": 0.5, "clf_arch": [7]}},
-        "two": {"model": {"learning_rate": 0.1, "clf_arch": [32]}, "exploration": {"propensity": 0.3}},
-        "three": {"model": {"learning_rate": 0.1, "updates": None}, "exploration": {"propensity": 0.3}},
-        "four": {"model": {"learning_rate": 0.01, "clf_arch": [32]}, "exploration": {"propensity": 0.3}},
-        "five": {"model": {"learning_rate": 0.01, "batch_size": 9}},
-    }
-    monkeypatch.setattr("fairall.config.choices.hyperparameters_of", lambda model: written)
+    monkeypatch.setattr("fairall.config.choices.hyperparameters_of", lambda model: VALUES["written"])
     # What the others agree on, where they do; else, or where they are tied, what conf/model/greedy.yaml has.
     rate, arch, propensity = (
         {"model.learning_rate": 0.1},
@@ -268,3 +184,35 @@ def test_a_run_can_have_what_the_other_data_sets_choose() -> None:
     assert (selected.model.learning_rate, selected.model.quantile) == (0.001, 0.9)
     assert (others.model.learning_rate, others.model.quantile) == (0.01, 0.6)
     assert others.hyperparameters == OTHERS
+
+
+def parts(*overrides: str) -> dict[str, Any]:
+    return checked(compose(*overrides)).parts
+
+
+def test_several_worlds_are_one_with_all_their_parts() -> None:
+    both = parts("world=[capacity,delay]")
+    assert [*both] == ["capacity", "delay"]
+    assert (both["capacity"].share, both["delay"].steps) == (0.3, 10)
+    assert parts("world=[delay,capacity]") == both
+    every = " ".join(parts("world=[delay,noise,capacity,drift,feedback]"))
+    assert every == "feedback drift capacity noise delay"
+
+
+def test_keys_of_a_part_can_be_set_in_every_world() -> None:
+    changed = parts("world=delay", "world.capacity.number=7", "world.drift.features={age: 0.5}")
+    assert [*changed] == ["drift", "capacity", "delay"]
+    assert (changed["capacity"].number, changed["drift"].features) == (7, {"age": 0.5})
+    assert parts("world.drift.features={age: 0}") == {}
+
+
+def test_a_run_stores_the_parts_that_change_anything() -> None:
+    assert checked(compose("world.capacity.rule=top")).to_plain()["world"] == {}
+    stored = checked(compose("world=delay")).to_plain()["world"]
+    target = "fairall.worlds.delay.Delay"
+    assert stored == {"delay": {"_target_": target, "steps": 10, "mean": None, "censored": 0.0}}
+
+
+@pytest.mark.parametrize("name", [name for name in choices("world") if not name.startswith("_")])
+def test_every_choice_is_the_part_of_its_name(name: str) -> None:
+    assert [*parts("dataset=fico", f"world={name}")] == ([] if name == "static" else [name])

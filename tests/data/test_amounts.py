@@ -1,4 +1,4 @@
-"""Gain and loss by person: what they are of raw columns, how measures take them, and what is refused."""
+"""Gain and loss by person: what they are of raw columns, and how measures take them."""
 
 import numpy as np
 import pandas as pd
@@ -12,11 +12,9 @@ from fairall.data.features import Feature, Kind, Schema
 from fairall.data.prepared import Amounts
 from fairall.errors import FairAllError
 from fairall.worlds.measures import regret, utility_per_place
-from tests.conftest import LOANS, MEANING, training_of
+from tests.conftest import LOANS, MEANING
 
-GAIN, LOSS = "dataset.gain={intercept: 20, credit_amount: 0.1}", "dataset.loss={credit_amount: 0.5, month: 3}"
 LOANS_OF = [f"dataset.path={LOANS}", *MEANING, "dataset.drop=[id,decision,propensity]"]
-PARITY = "fairness=demographic_parity"
 
 
 @pytest.mark.parametrize(
@@ -73,27 +71,6 @@ def test_measures_are_in_money() -> None:
         ),
     ):
         torch.testing.assert_close(measured, torch.as_tensor(expected))
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ([GAIN], "dataset.gain=.*given together with dataset.loss"),
-        ([LOSS], "dataset.gain=None .*given together with dataset.loss"),
-        (["dataset.gain={income: 1}", LOSS], "dataset.gain: 'income' is no feature.*known when one decides"),
-        ([GAIN, "dataset.loss={intercept: -9}"], "dataset.loss: the least of the train people is -9"),
-        ([GAIN, LOSS, "cost=fixed", "cost.value=0.3"], "cost.value=0.3 .*left out beside dataset.gain, or"),
-        ([GAIN, LOSS, "exploration=bounded"], "exploration=bounded is not possible.*one threshold for a"),
-        (["dataset.decide_by=cost"], "dataset.decide_by=cost .*left out without dataset.gain"),
-        ([GAIN, LOSS, "protocol.scaler=each_file"], "each_file .*training_rows with dataset.gain"),
-        ([GAIN, LOSS, "model=plot"], "model=plot has one cost for everybody.*choose .*greedy, ensemble"),
-        ([GAIN, LOSS, "model=fairall_I_II"], "model=fairall_I_II has one cost for everybody"),
-        ([GAIN, LOSS, PARITY, "world.capacity.share=0.5"], "it must be none with few places"),
-    ],
-)
-def test_what_has_no_meaning_is_refused(words: list[str], told: str) -> None:
-    with pytest.raises(FairAllError, match=told):
-        training_of("dataset=credit", "model=greedy", *words)
 
 
 def test_a_feature_called_as_the_constant_is_refused() -> None:

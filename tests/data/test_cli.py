@@ -5,11 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from fairall.data.own_table import PREFIX
 from tests.conftest import LOANS, MEANING, Ended, typed
 
 FairAllData = Callable[[str], Ended]
+DESCRIBED = yaml.safe_load(Path(__file__).with_name("described.yaml").read_text())
 MINE = f"""\
 # Loans of ours.
 defaults: [csv, _self_]
@@ -59,36 +61,7 @@ def fairall_data(data: Path, own_folder: Path) -> FairAllData:
     return command
 
 
-@pytest.mark.parametrize(
-    ("words", "patterns"),
-    [
-        (
-            "describe credit",
-            [
-                "credit: 1000 people with 19 features",
-                r"S = −1 .* 310 .* 0\.6484",
-                "harsh .* 0.1091 .* 0.1776",
-                "train 700, validation 150, test 150, pool 490",
-                "age .* real .* 19 to 75",
-            ],
-        ),
-        (
-            "describe credit initial_policy=random initial_policy.acceptance_rate=1",
-            [r"random( +│ +1\.0){3} +│", r"harsh .* 0\.1776"],
-        ),
-        (
-            "describe csv dataset.path=LOANS MEANING dataset.drop=[id,decision]",
-            ["csv: 400 people with 7 features, 237 of them", r"income .* real .* 803.32 to .* │ +14 │"],
-        ),
-        ("describe mine -cd FOLDER", ["mine: 400 people with 6 features", "id .* drop .* L0001, "]),
-        (
-            "describe mine dataset.cost=0.4 --config-dir=FOLDER dataset.split.pool=0.5",
-            ["mine: 400 people", "pool 140", "Ready to run; first see the warnings above"],
-        ),
-        ("describe LOANS dataset=mine -cd FOLDER", ["mine: 400 people", "Ready to run"]),
-        ("describe ODD MEANING dataset.drop=[id]", ["repaid +│ label +│ no, yes", "Ready to run"]),
-    ],
-)
+@pytest.mark.parametrize(("words", "patterns"), DESCRIBED.items())
 def test_describe_shows_columns_groups_splits_and_acceptance(
     words: str, patterns: list[str], fairall_data: FairAllData
 ) -> None:
@@ -107,21 +80,6 @@ def test_describe_of_a_file_tells_what_prevents_a_run(fairall_data: FairAllData)
     assert last == f"In all of this, {PREFIX}."
     faults = "give label=COLUMN", "give sensitive=COLUMN", "column 'id', row 1: 'L0001'"
     assert [fault in line for line, fault in zip(lines, faults, strict=True)] == [True] * 3
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ("describe credit initial_policy=logged", "the data set records no decisions"),
-        ("describe mime -cd FOLDER", "did you mean mine?"),
-    ],
-)
-def test_what_cannot_be_described_or_fetched_is_an_error(
-    words: str, told: str, fairall_data: FairAllData
-) -> None:
-    ended = fairall_data(words)
-    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
-    assert told in ended.stderr
 
 
 def test_own_initial_policies_are_shown(own_folder: Path, fairall_data: FairAllData) -> None:

@@ -1,7 +1,5 @@
 """What a run does with a table of the user: what it refuses, splits, imputes and leaves out."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,13 +10,9 @@ from fairall.data.own_table import PREFIX, OwnTable
 from fairall.errors import FairAllError
 from fairall.tables.features import OTHER_LEVEL
 
+pytestmark = pytest.mark.usefixtures("in_empty_folder")
 PARTS, ROW = np.repeat(["train", "validation", "test"], [60, 20, 20]), np.arange(100)
 BY_COLUMN, IN_TEST = "split.column=part", PARTS == "test"
-
-
-@pytest.fixture(autouse=True)
-def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def people(n: int = 100, /, **columns: object) -> pd.DataFrame:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,16 +19,12 @@ from fairall.online.evaluation import UTILITY_ERROR, Evaluator
 from fairall.online.initial_policy import DrawnPolicy, DrawnPolicyConfig
 from fairall.tables.overlap import effective_sample_size
 
+pytestmark = pytest.mark.usefixtures("in_empty_folder")
 COST = 0.5
 RECORDED = ["dataset.decision=decision", "dataset.propensity=propensity"]
 ESTIMATED = ["dataset.decision=decision", "dataset.drop=[propensity]"]
 MEANING = ["dataset.label=label", "dataset.positive=1.0", "dataset.sensitive=group", "dataset.advantaged=a"]
 POLICY = np.array([1.5, -0.5])  # logits of x and z
-
-
-@pytest.fixture(autouse=True)
-def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def population(n: int, seed: int) -> pd.DataFrame:

@@ -13,7 +13,6 @@ from fairall.data.prepared import PreparedData
 from fairall.data.synthetic import Synthetic
 from fairall.metrics import STANDARD, cfu_y_held, registered
 from fairall.online.evaluation import Evaluator
-from fairall.online.initial_policy import LogisticPolicy
 from fairall.runtime.randomness import SeedStreams
 from fairall.storage.identity import configuration_key
 
@@ -56,8 +55,6 @@ def test_people_have_the_stated_distribution_and_a_counterfactual_the_other_s(
     for group, share in zip((-1, 1), shares, strict=True):
         rows = s == group
         assert near(y[rows], share)
-        good = norm.cdf((1.3 * np.array([-1, 1]) + group) / np.hypot(1.3 * 0.5, 0.05))
-        assert near(people["label"][rows], good @ [1 - share, share])
     for variable, of_k, of_s, std in (("LSAT", 4, 3.5, 0.1), ("GPA", 0.75, 1, 0.01), ("FYA", 1.3, 1, 0.05)):
         residual = people[variable] - of_k * k - of_s * s
         assert (residual.mean(), residual.std()) == pytest.approx((0, std), abs=0.01 * std)
@@ -85,7 +82,6 @@ def test_people_have_the_stated_distribution_and_a_counterfactual_the_other_s(
 def test_people_and_their_counterfactuals_are_on_one_scale() -> None:
     dataset, _ = drawn()
     data = dataset.prepare(scaler=ScalerRows.each_file)
-    assert [len(part) for part in (data.pool, data.validation, data.test)] == [5000, 2500, 5000]
     test, raw = data.test, dataset.features(dataset.individuals("test", 5000))
     assert test.counterfactual_x is not None
     shift = (test.counterfactual_x - test.x) * raw.std(0)
@@ -157,18 +153,8 @@ def test_feedback_keeps_the_number_of_y() -> None:
     first, moved = (vars(dynamics.people(states, SeedStreams([0], "test"))) for states in (state, risen))
     assert torch.equal(first["ground_truth"], moved["ground_truth"])
     assert near(first["ground_truth"][first["s"] > 0].numpy(), 0.7)
+    assert (moved["label"] >= first["label"]).all()
     # Who rises, rises in the counterfactual world too.
     rise, counterfactual = ((moved[name] - first[name])[..., 1] for name in ("x", "counterfactual_x"))
     assert (rise > 0).all()
     torch.testing.assert_close(counterfactual, rise)
-
-
-@pytest.mark.parametrize(
-    ("policy", "rates"), [("harsh", (0.1280, 0.1581, 0.0979)), ("lenient", (0.5468, 0.7642, 0.3297))]
-)
-def test_acceptance_of_initial_policies_is_near_the_papers(policy: str, rates: tuple[float, ...]) -> None:
-    config = typed_config("dataset=synthetic", f"initial_policy={policy}")
-    table = load_dataset("synthetic", f"dataset.rows.pool={N}").table()
-    accepted = LogisticPolicy(config.initial_policy).decide(table)
-    measured = (accepted.mean(), *(accepted[table.s == s].mean() for s in (1, -1)))
-    assert measured == pytest.approx(rates, abs=0.02)

@@ -1,12 +1,14 @@
 """Untrained policies, each made once, and people to decide on."""
 
 import functools
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import torch
+from pytest_regressions.file_regression import FileRegressionFixture
 
 from fairall.config.compose import checked, compose_config
 from fairall.data.dataset import dataset
@@ -55,3 +57,8 @@ def decided(
     said = succeeded("decide", str(run), people, "-o", out, *words.split(), cwd=folder).stdout
     read = pd.read_csv if out.endswith("csv") else pd.read_parquet
     return read(folder / out), said
+
+
+def check_text(text: str, known: FileRegressionFixture) -> None:
+    """Compare a text with the file of the test, numbers to six digits."""
+    known.check(re.sub(r"\d\.\d{7,}", lambda number: f"{float(number[0]):.6f}", text), extension=".txt")

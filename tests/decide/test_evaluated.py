@@ -15,8 +15,15 @@ from tests.test_policy import crowd
 PAGE = CHECKOUT / "docs" / "decide.md"
 LOG = """
     log.csv decision=past accepted=granted label=repaid positive=yes sensitive=sex propensity=chance cost=0.6
-    drop=[mine,pi] --json --outcome-model logistic --policy
+    drop=[mine,pi] --json --propensity-model logistic --outcome-model logistic --policy
 """.split()
+
+
+@pytest.fixture(autouse=True)
+def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluations without pictures, and explanations by few orders of the features, which take seconds."""
+    monkeypatch.setattr("fairall.decide.explain.ORDERS", 2)
+    monkeypatch.setattr("fairall.evaluate.analysis.Analysis.figure", lambda *_: None)
 
 
 @pytest.mark.whole
@@ -39,9 +46,8 @@ def test_commands_of_the_page(policies: Policies, tmp_path: Path) -> None:
     ("method", "column", "draw"), [("fairlog", "pi", "--draw 7"), ("greedy", "mine", "")]
 )
 def test_evaluate_judges_what_decide_decides(
-    method: str, column: str, draw: str, policies: Policies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    method: str, column: str, draw: str, policies: Policies, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("fairall.evaluate.analysis.Analysis.figure", lambda *_: None)
     granted, folder = np.random.default_rng(0).random(500) < 0.5, policies(f"model={method}")[0]
     people = crowd(500).assign(chance=0.5, past=np.where(granted, "granted", "refused"))
     people["repaid"] = people["repaid"].where(granted, None)

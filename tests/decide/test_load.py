@@ -58,13 +58,13 @@ def test_a_policy_by_its_run_or_its_address_in_mlflow(
     load_policy("models:/bank/1", outputs_dir=tmp_path)
 
 
+UNREADABLE = "models:/bank/7", "models:/nobody/1", "runs:/0123/policy", "runs:/0123"
+
+
 @pytest.mark.parametrize(
     ("address", "told"),
     [
-        ("models:/bank/7", "it cannot be read from sqlite:"),
-        ("models:/nobody/1", "it cannot be read from sqlite:"),
-        ("runs:/0123/policy", "it cannot be read from sqlite:"),
-        ("runs:/0123", "it cannot be read from sqlite:"),
+        *((address, "it cannot be read from sqlite:") for address in UNREADABLE),
         ("runs:/{run}/config.yaml", "no policy of fairall; one has an address runs:/ID/policy or"),
         ("0000", "no such run"),
     ],

@@ -46,9 +46,6 @@ def test_equal_people_are_referred_by_lot_and_nearer_margins_first(policy: Polic
     for most in (0, 1.5, None):
         with pytest.raises(FairAllError, match=r"^refer=.* is not possible"):
             Refer(most).people(policy, x, s, equal)
-    for band in ((-0.1, 0.5), (0.5, 1.1)):
-        with pytest.raises(FairAllError, match=r"^refer=.* is not possible"):
-            Refer(band=band)
 
 
 def test_people_to_compare_with_are_as_those_of_training() -> None:

@@ -3,9 +3,11 @@
 import io
 import sys
 from contextlib import redirect_stderr, suppress
+from functools import partial
 
 import pytest
 import tqdm.std
+from rich.console import Console
 
 from fairall.display.progress import Display, doing
 
@@ -68,3 +70,12 @@ def test_nothing_is_shown_where_there_is_no_terminal_and_where_it_is_silent(
     with Display(silent=silent).phase("Phase I", 1) as advance:
         advance(loss=1.0)
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_notebook_shows_progress_and_keeps_none_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairall.display.progress.Console", partial(Console, force_jupyter=True))
+    with redirect_stderr(io.StringIO()) as shown, Display().phase("Phase II", 1) as advance:
+        advance(loss=1.0)
+    first, *_, last, _ = shown.getvalue().split("\r")[1:]
+    assert first.startswith("Phase II: ")
+    assert not last.strip()  # a bar that has ended is overwritten

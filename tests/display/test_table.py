@@ -1,18 +1,23 @@
-"""Tables as Markdown, read by two libraries, as HTML, LaTeX and CSV."""
+"""Tables as Markdown, read by two libraries, as HTML, LaTeX and CSV, and on terminals of any width."""
 
 from xml.etree import ElementTree
 
+import pandas as pd
 import pytest
 from markdown import markdown as python_markdown  # type: ignore[import-untyped]
 from markdown_it import MarkdownIt
+from pytest_regressions.file_regression import FileRegressionFixture
 
+from fairall.display.progress import WIDE
 from fairall.display.table import (
+    NARROW,
     Cell,
     PageTable,
     Row,
     code,
     escaped,
     frame_of,
+    print_frame,
     print_table,
     records_of,
     to_csv,
@@ -69,7 +74,9 @@ def test_names_are_shown_as_they_are(text: str) -> None:
     ]
 
 
-def test_marks_and_bold_in_every_format(capsys: pytest.CaptureFixture[str]) -> None:
+def test_marks_and_bold_in_every_format(
+    capsys: pytest.CaptureFixture[str], file_regression: FileRegressionFixture
+) -> None:
     cell = Cell("20.3 ± 0.5", "19.8", best=True, marks="F+")
     made = PageTable(
         key="my_key",
@@ -78,19 +85,32 @@ def test_marks_and_bold_in_every_format(capsys: pytest.CaptureFixture[str]) -> N
         frame=frame_of(["utility ↑", "empty"], [Row("A", "x", [cell, ""]), Row("B", "y", ["1", ""])]),
         records=records_of([{"value": 0.203, "seeds": 3}, {"value": None, "seeds": "=1+1"}]),
     )
-    assert "<b>20.3 ± 0.5</b><sup>F+</sup><i>19.8</i>" in to_html(made)
-    assert "**20.3 ± 0.5** F+ *19.8*" in to_markdown(made)
-    latex = to_latex(made)
-    assert r"\textbf{20.3 $\pm$ 0.5}\textsuperscript{F+} \textit{19.8}" in latex
-    assert r"\label{tab:my-key}" in latex
-    assert "\nB & y & 1 &" in latex
-    assert r"\textwidth\else\width\fi}{!}{\begin{tabular}" in latex
-    assert r"\end{tabular}}" in latex
-    assert to_csv(made) == "value,seeds\n0.203,3\n,'=1+1\n"  # a spreadsheet evaluates no text
+    for convert in (to_html, to_markdown, to_latex, to_csv):
+        print(convert(made))
     print_table(made)
+    file_regression.check(capsys.readouterr().out, encoding="utf-8")
+
+
+NUMBERS = {"mean ± std": "16.26 ± 1.31", "95 % interval": "[-0.69, 27.59]", "accept all": "100.00"}
+MARKUP = "[bold]a[/bold] :smile: [/]"
+NAMES = ["mean_utility", "latent_label_balanced_accuracy", "schedule.warm_up_applicants", MARKUP]
+COMMAND = "python -m fairall dataset=credit model=greedy " * 3
+
+
+@pytest.mark.parametrize("width", [20, 80, 200, None])
+def test_on_a_terminal_of_any_width_nothing_is_lost_and_no_number_is_cut(
+    width: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    file_regression: FileRegressionFixture,
+) -> None:
+    if width is not None:
+        monkeypatch.setenv("COLUMNS", str(width))
+    frame = pd.DataFrame([{**NUMBERS, "command": COMMAND}] * len(NAMES), NAMES)
+    print_frame(frame, title="[b]", caption="A caption.", first="measure")
     shown = capsys.readouterr().out
-    assert "20.3 ± 0.5* F+ (19.8)" in shown
-    assert "empty" not in shown
+    assert max(map(len, shown.splitlines())) <= max(width or WIDE, 2 * NARROW + 7)
+    file_regression.check(shown, encoding="utf-8")
 
 
 def test_a_number_and_nothing_are_values() -> None:

@@ -6,12 +6,14 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
+from fairall.evaluate import evaluate
 from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.models import Models
 
 COST = 0.4
 KEYS: dict[str, Any] = {"decision": "granted", "label": "repaid", "sensitive": "sex", "cost": COST}
+LOGISTIC: dict[str, Any] = {"propensity_model": "logistic", "outcome_model": "logistic"}
 NOT_FEATURES = ("p", "new", "steep", "truth", "chance")
 
 
@@ -54,3 +56,8 @@ def judged(models: Models, target: Any, name: str = "policy") -> Evaluation:
     if target is None:
         return Evaluation(models, name, models.log.accepted.astype(float), logged=True)
     return Evaluation(models, name, np.asarray(target, dtype=float))
+
+
+def evaluated(people: pd.DataFrame, policy: Any = "new", **options: Any) -> Evaluation:
+    """`evaluate` on a table of `applicants`, by logistic regressions."""
+    return evaluate(policy, people, **KEYS | LOGISTIC | {"not_features": [*NOT_FEATURES]} | options)

@@ -7,6 +7,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from fairall.config.compose import checked_node, compose_config
 from fairall.config.schema import Config
@@ -14,7 +15,7 @@ from fairall.data.own_table import OwnTable
 from fairall.decide.load import load_policy
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog, log_keywords
-from fairall.evaluate.policies import LEAST_HELD_OUT, LOGGED, label_score, target_policy
+from fairall.evaluate.policies import LEAST_HELD_OUT, LOGGED, target_policy
 from fairall.experiment import run
 from fairall.policy import Policy
 from tests.evaluate.test_log import applicants, log_of
@@ -33,6 +34,7 @@ RUN = """
     dataset.sensitive=sex dataset.advantaged=m dataset.decision=granted dataset.accepted=granted
     dataset.drop=[officer,chance]
 """.split()
+CLASSES = yaml.safe_load(Path(__file__).with_name("classes.yaml").read_text())
 CANNOT = "was learnt from people of this log cannot be told"
 
 
@@ -115,22 +117,7 @@ def test_functions_and_predictors_get_numbers(log: DecisionLog, tmp_path: Path) 
             check(policy, read, log.raw["income"] > 30, proba="decision")
 
 
-@pytest.mark.parametrize(
-    ("classes", "labels", "proba", "expected"),
-    [
-        (["Granted ", "REFUSED"], ("no", "yes"), "decision", "rejection"),
-        (["no", "yes"], ("no", "yes"), "label", "positive"),
-        (["yes", "default"], ("no", "yes"), "label", "negative"),
-        (None, ("no", "yes"), "decision", "acceptance"),
-        ([False, True], ("no", "yes"), "label", "positive"),
-        ([0, 1], (0, 1), "label", "positive"),
-        ([0, 1], (1, 0), "label", "negative"),
-        ([False, True], (1, 0), "label", "cannot be told"),  # True is 1, or the good value 0
-        (["paid", "unpaid"], ("no", "yes"), "label", r"classes_ \['paid', 'unpaid'\] is positive=yes cannot"),
-        (["granted", "refused", "left"], ("no", "yes"), "decision", "a function of the people"),
-        ([0, 1], (0, 1), None, "cannot be told: say --proba label or --proba decision, in Python proba="),
-    ],
-)
+@pytest.mark.parametrize(("classes", "labels", "proba", "expected"), CLASSES)
 def test_classes_of_predictors(classes: Any, labels: Any, proba: str | None, expected: str) -> None:
     people = applicants()
     people["repaid"] = people["repaid"].map(dict(zip(("no", "yes"), labels, strict=True)))
@@ -142,10 +129,19 @@ def test_classes_of_predictors(classes: Any, labels: Any, proba: str | None, exp
         target_policy(policy, log, proba=proba)
 
 
-@pytest.mark.parametrize("policy", [lambda people: people["no column"], lambda: 1, Fixed([0, 1, 2])])
-def test_an_object_that_gives_no_probabilities_is_refused_in_one_line(policy: Any, log: DecisionLog) -> None:
-    with pytest.raises(FairAllError) as caught:
-        target_policy(policy, log, proba="label")
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        (TARGET[:5], "ndarray: one probability for each row is needed, 600 in all"),
+        (TARGET * 2, "column 'ndarray', row 301: 1.0016.* is no probability"),
+        (object(), "object: one probability for each row is needed"),
+        (lambda people: people["no column"], "gives no probabilities of this log .KeyError: 'no column'"),
+        (lambda: 1, "gives no probabilities of this log .TypeError: "),
+    ],
+)
+def test_what_gives_no_probabilities_is_refused_in_one_line(policy: Any, told: str, log: DecisionLog) -> None:
+    with pytest.raises(FairAllError, match=told) as caught:
+        target_policy(policy, log)
     assert "\n" not in str(caught.value)
 
 
@@ -163,17 +159,11 @@ def test_what_is_no_predictor_has_probabilities_of_acceptance_unless_it_is_said(
         assert target_policy(policy, log).name == name
 
 
-@pytest.mark.parametrize("policy", [Deciding([0, 1]), Saved()])
-def test_decision_proba_is_of_acceptance(policy: Any, log: DecisionLog) -> None:
-    check(policy, log, 0.75 * TARGET >= 0.4 if isinstance(policy, Saved) else 1 - TARGET)
-    with pytest.raises(FairAllError, match=r"decision_proba is of acceptance.*; of several policies"):
-        target_policy(policy, log, proba="label")
-
-
-def test_a_score_is_of_the_label(log: DecisionLog) -> None:
-    for score in ("target", TARGET):
-        np.testing.assert_array_equal(label_score(score, log), TARGET)
-        np.testing.assert_array_equal(label_score(score, log, "negative"), 1 - TARGET)
+def test_decision_proba_is_of_acceptance(log: DecisionLog) -> None:
+    for policy, expected in ((Deciding([0, 1]), 1 - TARGET), (Saved(), 0.75 * TARGET >= 0.4)):
+        check(policy, log, expected)
+        with pytest.raises(FairAllError, match=r"decision_proba is of acceptance.*; of several policies"):
+            target_policy(policy, log, proba="label")
 
 
 def test_saved_policies_decide_as_the_command_or_draw(log: DecisionLog, tmp_path: Path) -> None:
@@ -187,23 +177,6 @@ def test_saved_policies_decide_as_the_command_or_draw(log: DecisionLog, tmp_path
         load.assert_called_with(folder, modules=())
     with mock.patch("fairall.evaluate.saved.find_policy", return_value=(Saved(), "models:/bank/1")):
         assert target_policy("models:/bank/1", log).name == "models:/bank/1"
-
-
-@pytest.mark.parametrize(
-    ("policy", "told"),
-    [
-        ("targt", "policy targt: no such run, .*; the log has no such column, did you mean target?"),
-        ("income", "column 'income', row 1: .* is no probability, a number from 0 to 1"),
-        ("town", "column 'town', row 1: 'Leeds' is no probability"),
-        (TARGET[:5], "ndarray: one probability for each row is needed, 600 in all"),
-        (TARGET * 2, "column 'ndarray', row 301: 1.0016.* is no probability"),
-        (object(), "object: one probability for each row is needed"),
-    ],
-)
-def test_what_is_no_policy(policy: Any, told: str, log: DecisionLog) -> None:
-    with pytest.raises(FairAllError, match=told) as caught:
-        target_policy(policy, log)
-    assert "\n" not in str(caught.value)
 
 
 def borrowers() -> pd.DataFrame:
@@ -239,49 +212,38 @@ def test_a_run_is_judged_on_its_test_rows_of_the_file_it_was_learnt_from(
         )
 
 
-@pytest.mark.parametrize("change", ["too few", "unlabelled"])
-def test_too_few_others(change: str, trained: tuple[Path, np.ndarray]) -> None:
+def test_too_few_others(trained: tuple[Path, np.ndarray]) -> None:
     people, (folder, test) = borrowers(), trained
-    if change == "unlabelled":
-        people["repaid"] = people["repaid"].where(~test, None)
-    else:
-        test = test & (np.cumsum(test) < LEAST_HELD_OUT)
-    learnt = mock.patch("fairall.evaluate.saved.not_learnt_from", return_value=test)
-    with learnt, pytest.raises(FairAllError, match="at least 100 are needed, some of them with a label"):
-        target_policy(folder, log_of(people))
+    unlabelled = people.assign(repaid=people["repaid"].where(~test, None))
+    for table, others in ((people, test & (np.cumsum(test) < LEAST_HELD_OUT)), (unlabelled, test)):
+        learnt = mock.patch("fairall.evaluate.saved.not_learnt_from", return_value=others)
+        with learnt, pytest.raises(FairAllError, match="at least 100 are needed, some of them with a label"):
+            target_policy(folder, log_of(table))
 
 
-def test_other_rows_changed_files_and_other_data_sets_are_not_compared(
+def test_of_other_policies_rows_files_and_data_sets_a_note_says_that_it_cannot_be_told(
     trained: tuple[Path, np.ndarray],
 ) -> None:
     (folder, _), people = trained, borrowers()
 
-    def check_note(reason: str, log: DecisionLog) -> None:
-        target = target_policy(folder, log)
+    def check_note(told: str, people: pd.DataFrame, policy: Any = folder) -> None:
+        target = target_policy(policy, log_of(people))
         assert target.held_out is None
-        assert f"{CANNOT} ({reason}" in target.notes[0]
+        assert f"whether {target.name} {CANNOT}{told}" in target.notes[0]
+
+    for policy in ("chance", load_policy(folder), lambda people: people["income"] > 30):
+        check_note("; if it was, its estimates are too good", people, policy)
 
     path = folder.parents[3] / "loans.csv"
     for others in (people[::-1], people[:-1], people.assign(income=people["income"] + 0.001)):
-        check_note(f"the rows of the log are not those of its data, {path}, in their order", log_of(others))
+        check_note(f" (the rows of the log are not those of its data, {path}, in their order", others)
     other = mock.Mock(config=Config(dataset={"_target_": "my.data.Loans"}))
     with mock.patch("fairall.evaluate.saved.load_result", return_value=other):
-        check_note("it was not learnt from one split of a file, dataset=csv", log_of(people))
+        check_note(" (it was not learnt from one split of a file, dataset=csv", people)
     content = path.read_bytes()
     people.assign(income=people["income"] + 1).to_csv(path, index=False)
-    check_note(f"its data, {path}, are no longer those", log_of(people))
+    check_note(f" (its data, {path}, are no longer those", people)
     path.write_bytes(content)
-
-
-def test_of_policies_from_elsewhere_a_note_says_that_it_cannot_be_told(
-    trained: tuple[Path, np.ndarray],
-) -> None:
-    people = log_of(borrowers())
-    for policy in ("chance", load_policy(trained[0]), lambda people: people["income"] > 30):
-        with mock.patch.object(OwnTable, "load", side_effect=AssertionError):
-            target = target_policy(policy, people)
-        assert target.held_out is None
-        assert target.notes == (f"whether {target.name} {CANNOT}; if it was, its estimates are too good",)
 
 
 def test_the_logged_decisions_are_recognised(log: DecisionLog) -> None:

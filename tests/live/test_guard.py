@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from scipy.stats import norm
 
 from fairall.live.guard import Log, compared, lacking, unexpected
-from reproduction.simulated_guard import World, held_out
+from reproduction.simulated_ledgers import World, held_out
 from tests.conftest import succeeded
 from tests.live.conftest import CASES, Make, at, people, repaid, rows
 

@@ -1,6 +1,9 @@
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from fairall.config.schema import Config
 from fairall.measuring.diagnostics import no_better_than_everybody, warnings_of
@@ -15,32 +18,8 @@ QUIET = {
     "effective_utility": 0.1,
     "mean_acceptance": 0.5,
 }
-COLLAPSED = "1 seed (6) collapsed to accepting {} over the time steps of evaluation.window (mean_acceptance)"
 # A measure, its values of seeds 5, 6, 7, and the line on those beyond its limit.
-TROUBLES = [
-    (
-        "longest_rejection",
-        [10.0, 9.0, 200.0],
-        "2 seeds (5, 7) accepted nobody for 10 or more steps in a row, with exploration=stuck",
-    ),
-    (
-        "largest_ips_weight",
-        [1000.0, 1000.5, 3.0],
-        "1 seed (6) met an IPS weight above 1000 (protocol.max_ips_weight=100)",
-    ),
-    (
-        "latent_variance_gap",
-        [0.71, 0.7, 2.0],
-        "2 seeds (5, 7) use other latent axes for one group than for the other (latent_variance_gap)",
-    ),
-    (
-        "latent_label_agreement",
-        [1.0, 0.0, -0.01],
-        "1 seed (7) read the label from z with opposite signs in the groups (latent_label_agreement)",
-    ),
-    ("mean_acceptance", [0.98, 0.995, 0.02], COLLAPSED.format("everybody")),
-    ("mean_acceptance", [0.98, 0.004, 0.02], COLLAPSED.format("nobody")),
-]
+TROUBLES = yaml.safe_load(Path(__file__).with_name("troubles.yaml").read_text())
 OF_LEARNERS = "mean_acceptance", "longest_rejection"
 
 

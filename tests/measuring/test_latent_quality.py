@@ -61,23 +61,20 @@ def test_gap_and_directions_tell_other_axes_and_opposite_signs(use: str, gap: fl
     ("means", "shares"),
     [
         ([-0.5, 0.5], [0.5, 0.5]),
-        ([-1.0, 1.0], [0.85, 0.15]),
         ([-2.0, 0.0, 3.0], [0.3, 0.5, 0.2]),
         ([0.0, 0.0], [0.5, 0.5]),  # tells nothing
         ([-9.0, 9.0], [0.8, 0.2]),  # tells all, the entropy of y
     ],
 )
-@pytest.mark.parametrize("noise_axes", [0, 1])
-def test_information_is_that_of_a_gaussian_mixture(
-    means: list[float], shares: list[float], noise_axes: int
-) -> None:
+def test_information_is_that_of_a_gaussian_mixture(means: list[float], shares: list[float]) -> None:
     draws = rng()
     y = draws.choice(len(means), p=shares, size=4 * N)
-    z = draws.normal(size=(len(y), 1 + noise_axes))
+    z = draws.normal(size=(len(y), 2))
     z[:, 0] += np.array(means)[y]
     density = stats.norm.pdf(z[:, :1], means)
     told = np.log(density[np.arange(len(y)), y] / (density @ shares)).mean()
-    assert mutual_information(z, y) == pytest.approx(told, abs=0.03)
+    for known in (z, z[:, :1]):  # with an axis of noise, and without
+        assert mutual_information(known, y) == pytest.approx(told, abs=0.03)
 
 
 def test_information_needs_more_people_of_a_value_than_neighbours() -> None:

@@ -46,16 +46,6 @@ def test_bernstein_row_by_row() -> None:
     assert bernstein_low(values, ALPHA / 2) == pytest.approx(np.array(low))
 
 
-def test_bernstein_of_expectations_that_depend_on_the_past() -> None:
-    """Weights 1/p of a propensity that follows the last value have the mean 1/2 whatever p is."""
-    draw = np.random.default_rng(1)
-    p, values = np.full(400, 0.5), np.empty((400, 1000))
-    for row in range(1000):
-        values[:, row] = (draw.random(400) < p) / p * (draw.random(400) < 0.5)
-        p = np.where(values[:, row] > 0, 0.2, 0.9)
-    assert (bernstein_low(values, ALPHA) <= 0.5).all(1).mean() > 1 - ALPHA - 0.02
-
-
 def test_wealth_bet_by_bet() -> None:
     gain = np.random.default_rng(0).uniform(-0.5, 1.0, 40) - 0.1
     best = [gain[:k].sum() / (0.25 + (gain[:k] ** 2).sum()) for k in range(40)]
@@ -89,30 +79,10 @@ def test_a_group_that_is_alike_dilutes_the_wealth_only() -> None:
     assert found[-1] > 20
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("epsilon", "share", "rates"),
-    [
-        (0.0, 0.4, (0.45, 0.45)),
-        (0.05, 0.4, (0.45, 0.45)),
-        # A policy that becomes stricter: an alarm in most logs with pairs of the k-th rows of the groups.
-        (0.0, 0.2, (0.8, 0.2)),
-    ],
-)
-def test_false_alarms_with_a_look_after_every_row(
-    epsilon: float, share: float, rates: tuple[float, float]
-) -> None:
-    alarms = []
-    for seed in range(400):
-        phi, group = two_groups(epsilon, 2000, seed, share, rates)
-        alarms.append((gap_wealth(phi, group, BOTH, epsilon) >= 1 / ALPHA).any())
-    assert np.mean(alarms) <= ALPHA + 0.01
-
-
-@pytest.mark.slow
-def test_gaps_are_found() -> None:
-    late = []
+def test_a_policy_that_becomes_stricter_gives_no_false_alarms() -> None:
+    """Nor an alarm in most logs, as pairs of the k-th rows of the groups do; a simulation has other logs."""
+    alarms = 0
     for seed in range(100):
-        phi, group = two_groups(0.15, 3000, seed)
-        late.append((gap_wealth(phi, group, BOTH, 0.05) >= 1 / ALPHA).argmax())
-    assert 0 < np.median(late) < 1500
+        phi, group = two_groups(0.0, 2000, seed, share=0.2, rates=(0.8, 0.2))
+        alarms += bool((gap_wealth(phi, group, BOTH, 0.0) >= 1 / ALPHA).any())
+    assert alarms <= 100 * ALPHA

@@ -1,5 +1,7 @@
 """People to learn from, decided by others, and small problems for methods that explore."""
 
+import functools
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
 from typing import Any, TypeVar
@@ -10,25 +12,53 @@ import torch
 from scipy.optimize import linprog
 from torch import Tensor
 
+from fairall.config import compose
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
-from fairall.models.fairall import FairAll
 from fairall.models.learner import Learner, Setting
-from fairall.nn.stacked import StackedMLP
 from fairall.runtime.randomness import SeedStreams
-from tests.conftest import MakeSetting
 
 CENTRES = torch.tensor([[2.0, 0.0], [-2.0, 2.0], [-2.0, -2.0]])
 WORTH = torch.tensor([0.95, 0.95, 0.05])  # p(ỹ = 1) of the three regions
+CROSSED = [("a", "f"), ("a", "m"), ("b", "f"), ("b", "m"), ("c", "f")]
 KNOWN, MISJUDGED, BAD = range(3)
 AnyLearner = TypeVar("AnyLearner", bound=Learner)
+typed_config = functools.cache(compose.typed_config)  # not to be changed
+
+SMALL: dict[str, Any] = {
+    "clf_arch": [8],
+    "vae_arch": [8],
+    "policy_arch": [8],
+    "generator_arch": [8, 6],
+    "head_arch": [5],
+    "discriminator_arch": [4],
+    "updates": 20,
+    "clone_updates": 40,
+    "batch_size": 32,
+    "learning_rate": 0.02,
+}
+
+
+def setting_of(seeds: Sequence[int], *words: str, features: Sequence[str] = "ab", **schema: Any) -> Setting:
+    """That of a learner for people with these real features."""
+    config = typed_config("preset=quick", *words)
+    schema_of = Schema([Feature(name, Kind.REAL) for name in features], **schema)
+    return Setting(schema_of, config.cost.value, list(seeds), config.schedule, config.protocol)
+
+
+def built(
+    model: str, seeds: Sequence[int], *words: str, features: Sequence[str] = "ab", **changes: Any
+) -> Any:
+    """A small learner for people with real features, of the method of a configuration file."""
+    words = f"model={model}", *words
+    config = typed_config("preset=quick", *words).model
+    small = {key: value for key, value in SMALL.items() if hasattr(config, key)}
+    return replace(config, **{**small, **changes}).build(setting_of(seeds, *words, features=features))
 
 
 @pytest.fixture
-def two_features(setting: MakeSetting) -> MakeSetting:
-    """The setting of a learner for people with two real features."""
-    schema = Schema([Feature("a", Kind.REAL), Feature("b", Kind.REAL)])
-    return lambda seeds, *words: replace(setting(seeds, *words), schema=schema)
+def draw() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
 
 
 def regional(streams: SeedStreams, n: int) -> tuple[People, Tensor]:
@@ -46,6 +76,12 @@ def first_decided(seeds: list[int]) -> Decided:
     x = CENTRES[region] + 0.3 * streams.normal(23, 2)
     s = 2.0 * (streams.uniform(23) < 0.5) - 1.0
     return Decided(x, s, torch.ones_like(s), torch.ones_like(s).bool(), (region == KNOWN).float())
+
+
+def applicants_of(learner: Any, n: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """x, s and region of people, and the propensities of the policy."""
+    people, region = regional(SeedStreams(learner.setting.seeds, "crowd"), n)
+    return people.x, people.s, region, learner.propensity(people.x, people.s, learner.streams)
 
 
 def warmed(learner: AnyLearner, epochs: int = 2) -> AnyLearner:
@@ -102,7 +138,12 @@ def propensities(learner: Learner, people: People) -> Tensor:
 
 
 def decided_on(
-    people: People, n_seeds: int = 1, *, least: float = 0.1, share: float = 2 / 3, first: float | None = None
+    people: People,
+    n_seeds: int = 1,
+    *,
+    least: float = 0.1,
+    share: float | Tensor = 2 / 3,
+    first: float | None = None,
 ) -> Decided:
     """The same people for every replicate, a share of them accepted with propensities from `least` on.
 
@@ -130,26 +171,9 @@ def swayed(n: int, start: int, rate: float = 0.7, interaction: float = 0.0) -> D
     return Decided.reveal(People(x, s, label), p, torch.rand(2, n, generator=draw) < p)
 
 
-def nobody_of(batch: Decided) -> Decided:
-    """The same people, all rejected."""
-    nothing = torch.zeros_like(batch.label)
-    return replace(batch, accepted=nothing > 0, label=nothing, propensity=nothing)
-
-
-def with_features(given: Setting, *names: str) -> Setting:
-    """The setting for people with these real features."""
-    return replace(given, schema=Schema([Feature(name, Kind.REAL) for name in names]))
-
-
 def stacked(people: People) -> tuple[Tensor, Tensor]:
     """x and s of the same people for two seeds."""
     return people.x.expand(2, -1, -1), people.s.expand(2, -1)
-
-
-def net_of(learner: FairAll) -> StackedMLP:
-    """That of its policy, which has one."""
-    assert learner.policy_net is not None
-    return learner.policy_net
 
 
 def rates_of(counted: np.ndarray, group: np.ndarray) -> np.ndarray:

@@ -31,13 +31,14 @@ def test_mixture_kl_is_the_quadrature(good: float, loc: list, scale: list) -> No
 def test_the_term_of_the_authors_code_is_its_sum_over_the_samples_of_each_person() -> None:
     logit, loc, scale = torch.randn(3), torch.randn(3, 2, 4), torch.rand(3, 2, 4) + 0.1
     noise = torch.randn(3, 2, 4, 5)
-    expected = np.zeros(3)
-    for person, u, k, j in np.ndindex(3, 2, 5, 4):
-        good = torch.sigmoid(logit[person]).item()
-        shares = np.array([1 - good, good])
-        z = (loc[person, u, j] + scale[person, u, j] * noise[person, u, j, k]).item()
-        below = shares * stats.norm.cdf(z, loc[person, :, j].numpy(), scale[person, :, j].numpy())
-        expected[person] += shares[u] / 5 * (np.log(np.exp(below).sum()) - stats.norm.logpdf(z))
+    shares = torch.stack([1 - logit.sigmoid(), logit.sigmoid()], -1).numpy()
+    z = (loc[..., None] + scale[..., None] * noise).numpy()  # of 3 people, both ũ, 4 axes and 5 samples
+    below = [
+        shares[:, u, None, None, None] * stats.norm.cdf(z, loc[:, [u], :, None], scale[:, [u], :, None])
+        for u in (0, 1)
+    ]
+    terms = np.logaddexp(*below) - stats.norm.logpdf(z)
+    expected = (shares[..., None, None] * terms / 5).sum((1, 2, 3))
     np.testing.assert_allclose(mixture_kl(logit, loc, scale, noise, KL.cdf), expected, rtol=1e-4)
 
 

@@ -1,18 +1,18 @@
 import functools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from fairall.data.people import Decided, People
+from fairall.data.people import Decided
 from fairall.metrics import dpu
 from fairall.models.classifier import IPSClassifier
+from fairall.models.fairlog import gap_of_groups
 from fairall.models.objectives import classification_risk
-from fairall.runtime.randomness import SeedStreams
-from tests.conftest import MakePeople, warm_up
-from tests.models.conftest import decided_on, propensities, stacked
-from tests.models.rivals.test_rivals import built
+from tests.conftest import MakePeople
+from tests.models.conftest import built, decided_on, setting_of, typed_config
 
 FORMS = {"squared": lambda gap, share: 0.5 * gap**2, "fairtorch": lambda gap, share: 2 * (share * gap) ** 2}
 decided = functools.partial(decided_on, least=0.005, first=0.005)
@@ -28,16 +28,24 @@ def risk_of(learner: IPSClassifier, batch: Decided) -> torch.Tensor:
     return classification_risk(learner.classifier.logit(batch.x, batch.s), batch, learner.setting)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("form", "n_groups"), [("squared", 2), ("fairtorch", 2), ("squared", 3)])
 @pytest.mark.parametrize("multiplier", [0.0, 20.0])
 def test_loss_is_the_risk_and_the_penalty_on_the_gap_of_all_rows(
-    multiplier: float, form: str, people: MakePeople
+    multiplier: float, form: str, n_groups: int, people: MakePeople
 ) -> None:
-    learner = small("fairlog", f"protocol.fairlog_penalty={form}", lambda_=multiplier)
-    batch = decided(people(44), 2)
-    gap = dpu(learner.score(batch.x, batch.s, learner.streams), batch.s)
-    assert (gap > 0.01).all()
-    expected = risk_of(learner, batch) + FORMS[form](multiplier * gap, (batch.s > 0).float().mean(-1))
+    words = "model=fairlog", f"protocol.fairlog_penalty={form}", f"model.lambda_={multiplier}"
+    setting, config = (
+        setting_of([0, 1], *words, features="abcde", n_groups=n_groups),
+        typed_config(*words).model,
+    )
+    learner, batch = replace(config, clf_dropout=0.0).build(setting), decided(people(44), 2)
+    score = learner.score(batch.x, batch.s, learner.streams)
+    gap, share = dpu(score, batch.s), (batch.s > 0).float().mean(-1)
+    if n_groups > 2:
+        batch = replace(batch, s=torch.arange(44.0).remainder(3).expand(2, -1))
+        gap = gap_of_groups(learner.score(batch.x, batch.s, learner.streams), batch.s.long())
+    assert (gap > 0.001).all()
+    expected = risk_of(learner, batch) + FORMS[form](multiplier * gap, share)
     torch.testing.assert_close(learner.loss(batch), expected)
 
 
@@ -75,40 +83,3 @@ def test_risk_is_its_closed_form(bound: Any, people: MakePeople) -> None:
     weight = accepted * np.minimum(1 / pi, np.inf if bound == "null" else bound)
     loss = -weight * (cost * (1 - y) * np.log(1 - q) + (1 - cost) * y * np.log(q))
     np.testing.assert_allclose(learner.loss(batch).detach(), loss.sum(1) / accepted.sum(1), rtol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("model", "words", "changes", "least", "most"),
-    [
-        ("unfairlog", [], {}, 0.6, 1.0),
-        *(("fairlog", [f"protocol.fairlog_penalty={form}"], {"lambda_": 20.0}, 0.0, 0.1) for form in FORMS),
-    ],
-)
-def test_a_large_multiplier_makes_fairlog_treat_unequal_groups_alike(
-    model: str, words: list[str], changes: Any, least: float, most: float
-) -> None:
-    """Of the advantaged most pay back, of the others few; x says which is which, and a little more."""
-    learner, streams = small(model, *words, features="ab", **changes), SeedStreams([0, 1], "unequal")
-    s, half = 2.0 * (streams.uniform(600) < 0.6) - 1.0, torch.full((2, 600), 0.5)
-    worth, noise, other = streams.normal(3, 600).unbind(1)
-    x, label = torch.stack([worth + s, s + 0.3 * noise], dim=-1), (worth + 1.2 * s + 0.3 * other > 0).float()
-    people = Decided.reveal(People(x, s, label), half, streams.uniform(600) < half)
-    for _ in range(120):
-        learner.update(people)
-    gap = dpu(learner.score(x, s, streams), s)
-    assert ((least <= gap) & (gap < most)).all()
-
-
-def test_a_deterministic_policy_accepts_from_one_half_on_whatever_the_cost(people: MakePeople) -> None:
-    crowd, learner = people(60), small("fairlog", "cost.value=0.2", decision="deterministic")
-    score = learner.score(*stacked(crowd), learner.streams)
-    assert torch.equal(propensities(learner, crowd), (score >= 0.5).float())
-    assert ((score > 0.2) & (score < 0.5)).any(), "people on whom a threshold of c would differ"
-    assert (score > 0.5).any()
-
-
-def test_warm_up_is_as_long_as_told_and_leaves_a_fresh_optimiser(people: MakePeople) -> None:
-    learner = small("fairlog", "schedule.warm_up_epochs=3")
-    told = warm_up(learner, decided(people(20), 2))
-    assert np.isfinite([now["loss"] for now in told]).tolist() == [True] * 3
-    assert all(steps == 0 for steps in learner.optimiser.steps)

@@ -11,7 +11,7 @@ from torch import nn
 from fairall.errors import FairAllError
 from fairall.models.learner import Learner
 from fairall.runtime.randomness import SeedStreams
-from tests.models.rivals.test_rivals import built
+from tests.models.conftest import built
 
 
 @pytest.fixture

@@ -173,7 +173,7 @@ def test_nobody_who_is_remembered_is_scored_again(
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("model", ["fairlog", "fairall_I_II", "fairall_I_II dataset=synthetic"])
+@pytest.mark.parametrize("model", ["fairlog", "fairall_I_II dataset=synthetic"])
 def test_a_run_imports_what_it_needs(tmp_path: Path, model: str) -> None:
     given = f"model={model} preset=quick seeds=1 tracking.enabled=false"
     words = [*given.split(), f"outputs_dir={tmp_path}"]

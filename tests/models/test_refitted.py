@@ -7,17 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 from fairall.config.compose import compose_config, stored_config
-from fairall.data.prepared import PreparedData
+from fairall.data.people import Decided
 from fairall.runtime.randomness import SeedStreams
 from fairall.storage.identity import configuration_key
-from tests.conftest import as_saved, cache_in, no_cache, training_of
-from tests.models.conftest import swayed
-from tests.models.rivals.test_rivals import built
+from tests.conftest import as_saved, cache_in, training_of
+from tests.models.conftest import built, swayed
 
 STREAMS = SeedStreams([0, 1], "any")
 FOREST = {"_target_": "sklearn.ensemble.RandomForestClassifier", "n_estimators": 5, "max_depth": 3}
@@ -91,41 +89,28 @@ def test_estimates_are_kept_of_the_same_people_by_the_same_classifiers() -> None
 
 
 @pytest.mark.parametrize(
-    ("method", "keys", "model"),
+    ("method", "model"),
     [
-        ("accepted_only", {}, LogisticRegression(tol=1e-10, max_iter=1000)),
-        ("estimator", {}, HistGradientBoostingClassifier(random_state=0)),
-        ("stacked", {"linear_c": [0.1]}, LogisticRegression(C=0.1, tol=1e-10)),
+        ("accepted_only", LogisticRegression(tol=1e-10, max_iter=1000)),
+        ("estimator", HistGradientBoostingClassifier(random_state=0)),
     ],
 )
-def test_without_inference_it_is_the_classifier_of_the_accepted(
-    method: str, keys: dict[str, Any], model: Any
-) -> None:
-    people, learner = swayed(400, 0), built(method, [0, 1], **keys)
-    odds_of(learner, people)
-    found = expit(learner.of_classifiers(NEW.x, NEW.s)[..., 0].numpy())
+def test_without_inference_it_is_the_classifier_of_the_accepted(method: str, model: Any) -> None:
+    people, learner = swayed(400, 0), built(method, [0, 1])
+    found = odds_of(learner, people).sigmoid()
     for e in range(2):
         columns, asked = (np.column_stack([of.x[e], of.s[e]]).astype(float) for of in (people, NEW))
-        known = people.accepted[e].numpy()
-        of = columns[known] if method == "stacked" else columns  # of whom the mean is 0
-        columns, asked = ((some - of.mean(0)) / of.std(0) for some in (columns, asked))
-        model.fit(columns[known], people.label[e].numpy()[known])
-        np.testing.assert_allclose(found[e], model.predict_proba(asked)[:, 1], atol=1e-4)
+        known, mean, scale = people.accepted[e].numpy(), columns.mean(0), columns.std(0)
+        model.fit((columns[known] - mean) / scale, people.label[e].numpy()[known])
+        np.testing.assert_allclose(found[e], model.predict_proba((asked - mean) / scale)[:, 1], atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("method", "keys"), [("stacked", {"linear_c": [1e6]}), ("accepted_only", {"linear_c": 1e6})]
-)
-def test_a_label_of_weight_two_counts_twice(method: str, keys: dict[str, Any]) -> None:
+def test_a_label_of_weight_two_counts_twice() -> None:
     people = swayed(200, 0)
-    twice = replace(people, **{name: torch.cat([of, of[:, :80]], 1) for name, of in vars(people).items()})
-    weight = 1.0 + (torch.arange(200) < 80).expand(2, -1)
-    linear = []
-    for given in (replace(people, weight=weight), twice):
-        learner = built(method, [0, 1], **keys)
-        odds_of(learner, given)
-        linear.append(learner.of_classifiers(NEW.x, NEW.s)[..., 0])
-    torch.testing.assert_close(*linear, rtol=1e-3, atol=1e-3)
+    twice = people.rows((torch.arange(280) % 200).expand(2, -1))
+    once = replace(people, weight=1.0 + (torch.arange(200) < 80).expand(2, -1))
+    found = [odds_of(built("accepted_only", [0, 1], linear_c=1e6), given) for given in (once, twice)]
+    torch.testing.assert_close(*found, rtol=1e-3, atol=1e-3)
 
 
 def test_people_of_weight_0_are_left_out() -> None:
@@ -139,88 +124,63 @@ def test_people_of_weight_0_are_left_out() -> None:
 LATENT = "+model@model.latent_inputs=fairall_I_II"
 
 
-@pytest.mark.parametrize("method", ["stacked", "accepted_only"])
-def test_the_latent_mean_of_phase1_is_appended_to_the_features(method: str, tmp_path: Path) -> None:
-    words = ["dataset=credit", "schedule.phase1_epochs=3", "seeds=2"]
-    training = training_of(f"model={method}", LATENT, *words)
-    learner: Any = training.learner
-    data = training.data
-    curves = learner.pretrain(data, cache_in(tmp_path), lambda **_: None)
-    assert curves is not None
-    assert learner.pretrain_units(data) == 3
-    # FairAll on the same people finds the training in the cache.
-    fairall: Any = training_of("model=fairall_I_II", "~hparams", *words).learner
-    shown: list[Any] = []
-    fairall.pretrain(data, cache_in(tmp_path), lambda **of: shown.append(of))
-    assert shown == []
-    task = fairall.phase1_task(data, fairall.config.phase1)
-    vae = task.untrained_vae(task.streams())
-    (kept,) = (tmp_path / "phase1").glob("*.pt")
-    vae.load_state_dict(torch.load(kept, weights_only=True)["state"]["vae"])
-    vae.frame.copy_(learner.latent.model.vae.frame)
-    x, s = (of.expand(2, *of.shape) for of in (data.test.x, data.test.s))
-    known = learner.features(x, s)
-    expected, _ = vae.encode(x, s)
-    assert torch.equal(known[..., : x.shape[-1]], x)
-    torch.testing.assert_close(known[..., x.shape[-1] :], expected.detach())
-    assert len({*known[0, :, -1].tolist()}) > 50  # it tells people apart
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where trainings of Phase I are kept."""
+    return tmp_path_factory.mktemp("kept")
 
 
-def test_what_classifiers_are_fitted_to_and_asked_about_has_the_latent() -> None:
-    words = ["dataset=credit", "schedule.phase1_epochs=3", "seeds=2", "model.estimator._target_=" + TREE]
-    training = training_of("model=estimator", LATENT, *words)
-    learner: Any = training.learner
-    learner.pretrain(training.data, no_cache(), lambda **_: None)
-    learner.update(training.decided)
-    without: Any = training_of("model=estimator", *words).learner
-    without.update(training.decided)
-    sizes = [of.fitted.read()[0].n_features_in_ for of in (learner, without)]
-    assert sizes[0] - sizes[1] == learner.config.latent_inputs.latent_size
-    odds = [of.log_odds(training.decided.x, training.decided.s, STREAMS) for of in (learner, without)]
-    assert not torch.equal(*odds)
-    # Without the latent mean its columns say nothing.
-    learner.latent.model.vae.encoder.layers[-1].weight.data.zero_()
-    learner.fitted.known.clear()
-    assert not torch.equal(odds[0], learner.log_odds(training.decided.x, training.decided.s, STREAMS))
+def pretrained(kept: Path, method: str) -> tuple[Any, Decided]:
+    """A learner of two seeds after Phase I, and people."""
+    words = method.split()
+    training = training_of(*words, "dataset=credit", "schedule.phase1_epochs=3", "seeds=2")
+    training.learner.pretrain(training.data, cache_in(kept), lambda **_: None)
+    assert training.learner.pretrain_units(training.data) == 3 * ("fairall" in method)
+    return training.learner, training.decided
 
 
-def test_a_replicate_whose_phase1_has_diverged_has_a_latent_of_0() -> None:
-    training = training_of("model=stacked", LATENT, "dataset=credit", "schedule.phase1_epochs=3", "seeds=2")
-    learner: Any = training.learner
-    learner.pretrain(training.data, no_cache(), lambda **_: None)
-    for weights in learner.latent.model.vae.parameters():
-        weights.data[1] = torch.nan
-    x, s = training.decided.x, training.decided.s
-    z = learner.features(x, s)[..., x.shape[-1] :]
-    assert (z[1] == 0).all()
-    assert z[0].std() > 0
-    learner.update(training.decided)
+@pytest.mark.parametrize("method", ["stacked", "accepted_only", f"estimator model.estimator._target_={TREE}"])
+def test_the_latent_mean_of_phase1_is_appended_to_what_classifiers_are_fitted_to(
+    method: str, kept: Path
+) -> None:
+    methods = f"model={method} {LATENT}", "model=fairall_I_II ~hparams", f"model={method}"
+    (learner, people), (fairall, _), (without, _) = (pretrained(kept, of) for of in methods)
+    assert len([*kept.rglob("*.pt")]) == 1, "they share Phase I"
+    x, s = people.x, people.s
+    known, z = learner.features(x, s).split([x.shape[-1], learner.config.latent_inputs.latent_size], -1)
+    assert torch.equal(known, x)
+    torch.testing.assert_close(z, fairall.model.vae.encode(x, s, torch.zeros_like(s))[0].detach())
+    assert len({*z[0, :, -1].tolist()}) > 50  # it tells people apart
+    found = []
+    for own, broken in ((without, None), (learner, None), (learner, 0.0), (learner, torch.nan)):
+        if broken is None:
+            own.update(people)
+        else:  # a seed without latent means, or whose Phase I has diverged
+            for weight in own.latent.model.vae.encoder.parameters():
+                weight.data[1] = broken
+            own.fitted.known.clear()
+            assert (own.features(x, s)[1, :, x.shape[-1] :] == 0).all()
+        found.append(own.log_odds(x, s, STREAMS))
+    assert not torch.equal(found[0][0], found[1][0])
+    assert not torch.equal(found[1][1], found[2][1])
+    assert torch.equal(found[3], found[2])
+    learner.update(people)
     assert learner.log_odds(x, s, STREAMS).isfinite().all()
 
 
-def test_without_a_latent_configurations_and_states_are_as_before(credit: PreparedData) -> None:
-    learner = built("stacked", [0, 1])
-    assert not learner.pretrain_units(credit)
-    assert learner.pretrain(credit, no_cache(), print) is None
-    assert {name.partition(".")[0] for name in learner.state_dict()} == {
-        *("n_seen", "n_fitted", "evidence", "own_evidence", "share", "fitted")
-    }
+def test_the_latent_of_a_blind_encoder_is_that_of_x_alone(kept: Path) -> None:
+    for blind in (True, False):
+        learner, people = pretrained(
+            kept, f"model=stacked {LATENT} model.latent_inputs.blind_encoder={blind}"
+        )
+        x, s = people.x, people.s
+        assert torch.equal(learner.features(x, s), learner.features(x, -s)) == blind
+        z, vae = learner.features(x, s)[..., x.shape[-1] :, None], learner.latent.model.vae
+        assert not torch.equal(vae.decode(z, s), vae.decode(z, -s)), "the decoder does"
+
+
+def test_without_a_latent_configurations_are_as_before() -> None:
+    assert not [name for name in built("stacked", [0, 1]).state_dict() if "latent" in name]
     with_latent, without = (stored_config(compose_config("model=stacked", *w)) for w in ([LATENT], []))
     assert "latent_inputs" not in configuration_key(without)
     assert "latent_inputs" in configuration_key(with_latent)
-
-
-def test_the_latent_of_a_blind_encoder_is_that_of_x_alone() -> None:
-    words = ["dataset=credit", "schedule.phase1_epochs=3", "seeds=2"]
-    latents = []
-    for blind in ("true", "false"):
-        training = training_of("model=stacked", LATENT, f"model.latent_inputs.blind_encoder={blind}", *words)
-        learner: Any = training.learner
-        learner.pretrain(training.data, no_cache(), lambda **_: None)
-        x, s = training.decided.x, training.decided.s
-        latents.append([learner.features(x, of)[..., x.shape[-1] :] for of in (s, -s)])
-        z = latents[-1][0].unsqueeze(-1)
-        vae = learner.latent.model.vae
-        assert not torch.equal(vae.decode(z, s), vae.decode(z, -s)), "the decoder does"
-    assert torch.equal(*latents[0])
-    assert not torch.equal(*latents[1])

@@ -1,5 +1,7 @@
 """Thresholds of greatest utility under a bound, against a linear program."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -8,15 +10,13 @@ from hypothesis import strategies as st
 from scipy.special import logit
 from torch import Tensor
 
-from fairall.config.compose import typed_config
 from fairall.config.schema import BoundConfig, FairnessRule, ModelConfig
-from fairall.data.features import Feature, Kind, Schema
 from fairall.data.prepared import Amounts
-from fairall.models.learner import FixedPolicy, Setting
+from fairall.models.learner import FixedPolicy
 from fairall.models.thresholds import ByGroup, Ranking, crossing, fair_rates
 from fairall.runtime.randomness import SeedStreams
 from tests.conftest import examples
-from tests.models.conftest import most_within, rates_of
+from tests.models.conftest import most_within, rates_of, setting_of
 
 PARITY, EQUAL = RULES = FairnessRule.demographic_parity, FairnessRule.equal_opportunity
 NOTHING = SeedStreams([0], "none")
@@ -30,11 +30,7 @@ class Known(ByGroup, FixedPolicy):
     def __init__(
         self, bound: BoundConfig, n_groups: int, cost: float, amounts: Amounts | None = None
     ) -> None:
-        schema, config = (
-            Schema([Feature(name, Kind.REAL) for name in "xyz"], n_groups=n_groups),
-            typed_config(),
-        )
-        setting = Setting(schema, cost, [0], config.schedule, config.protocol, amounts=amounts)
+        setting = replace(setting_of([0], features="xyz", n_groups=n_groups), cost=cost, amounts=amounts)
         super().__init__(ModelConfig(name="known"), setting, bound, 1)
 
     def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:

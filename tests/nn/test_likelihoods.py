@@ -39,12 +39,6 @@ def test_it_is_the_sum_of_torch_distributions_averaged_over_samples(
     torch.testing.assert_close(restored, (*codes, rate[..., 0], (eta1 / precision)[..., 0]))
 
 
-def test_gradients_by_finite_differences(likelihood: MixedLikelihood, people: MakePeople) -> None:
-    x = people(6).x.flip(-1).double().view(2, 3, -1)
-    outputs = torch.randn(2, likelihood.n_outputs, 3, 4, dtype=torch.double, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda outputs: likelihood.log_prob(outputs, x), outputs)
-
-
 @pytest.mark.parametrize("size", [-1e4, 1e4])
 def test_extreme_outputs_stay_finite_and_so_do_their_gradients(
     size: float, likelihood: MixedLikelihood, people: MakePeople

@@ -1,42 +1,25 @@
 """How sure measures are that were made on few people."""
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from scipy.special import expit
 from torch import Tensor
 
 from fairall.config.compose import checked_node, compose_config
-from fairall.config.schema import DatasetConfig
 from fairall.data.dataset import dataset
 from fairall.data.people import People
 from fairall.online.evaluation import DPU_ERROR, UTILITY_ERROR, Evaluator
+from tests.data.test_selective_labels import RECORDED, load, population, selective
 
 SPLITS = 150
 HELD_OUT = 0.15  # share of test people in a table
 COST = 0.5
 
 
-def config(path: Path, *, selective: bool) -> DatasetConfig:
-    """A table of 1000 people, whose x says much about the label, of which perhaps some have one."""
-    generator = np.random.default_rng(7)
-    s, x = generator.choice([-1, 1], 1000), generator.normal(size=1000)
-    label = (generator.random(1000) < expit(2 * x)).astype(float)
-    chance = expit(x + 0.7)
-    accepted = generator.random(1000) < chance
-    people = pd.DataFrame({"group": s, "x": x, "label": label})
-    words = ["label=label", "positive=1.0", "sensitive=group", "advantaged=1", f"path={path / 'people.csv'}"]
-    if selective:
-        label[~accepted] = np.nan
-        people = people.assign(label=label, decision=1 * accepted, chance=chance)
-        words += ["decision=decision", "propensity=chance"]
-    people.to_csv(path / "people.csv", index=False)
-    return checked_node(compose_config("dataset=csv", *(f"dataset.{word}" for word in words)), "dataset")
+pytestmark = pytest.mark.usefixtures("in_empty_folder")
 
 
 def by_x_and_s(x: Tensor, s: Tensor) -> Tensor:
@@ -44,16 +27,16 @@ def by_x_and_s(x: Tensor, s: Tensor) -> Tensor:
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("name", ["own", "own, selective labels", "synthetic"])
-def test_standard_errors_are_deviations_over_test_people(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["selective labels", "synthetic"])
+def test_standard_errors_are_deviations_over_test_people(name: str) -> None:
     if name == "synthetic":  # people are drawn anew
         words = ["dataset=synthetic", "dataset.rows={pool: 2000, validation: 50, test: 200}"]
         drawn = checked_node(compose_config(*words), "dataset")
-        configs = [replace(drawn, random_state=state) for state in range(SPLITS)]
+        sources = (dataset(replace(drawn, random_state=state)) for state in range(SPLITS))
     else:  # with other random states of its split
-        own: Any = config(tmp_path, selective="selective" in name)
-        configs = [replace(own, split=replace(own.split, random_state=state)) for state in range(SPLITS)]
-    tests = (dataset(config).prepare().test for config in configs)
+        own = load(selective(population(1000, 7)), *RECORDED)
+        sources = (own.resplit(number) for number in range(1, 1 + SPLITS))
+    tests = (source.prepare().test for source in sources)
     found = pd.DataFrame([Evaluator(one, COST, [0]).measure_by(by_x_and_s) for one in tests]).map(Tensor.item)
     # Parts of one finite table differ by less than samples of its population do (Cochran 1977, section 2.6).
     part = HELD_OUT * (name != "synthetic")
@@ -62,8 +45,8 @@ def test_standard_errors_are_deviations_over_test_people(name: str, tmp_path: Pa
         assert found[error].mean() == pytest.approx(of_population, rel=0.1)
 
 
-def test_a_split_by_label_and_group_leaves_accepting_everybody_without_noise(tmp_path: Path) -> None:
-    data = dataset(config(tmp_path, selective=False)).prepare()
+def test_a_split_by_label_and_group_leaves_accepting_everybody_without_noise() -> None:
+    data = load(population(1000, 7), "dataset.drop=[decision,propensity]").prepare()
     for people in (data.validation, data.test):
         measured = Evaluator(people, COST, [0, 1]).measure_by(lambda x, s: torch.ones_like(s))
         assert measured[UTILITY_ERROR].tolist() == [0.0, 0.0]

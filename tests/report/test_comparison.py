@@ -2,17 +2,16 @@
 
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import Mock
 
-import numpy as np
-import pandas as pd
 import pytest
+from pytest_regressions.file_regression import FileRegressionFixture
 
 from fairall import FairAllError, Result
-from fairall.display import CAUTION, PageTable, page
-from fairall.report import UNTESTED, chosen_runs, compare, draw_over_time, measures
+from fairall.display import page
+from fairall.display.table import to_markdown
+from fairall.report import chosen_runs, compare, draw_over_time, measures
 from fairall.report.comparison import place
-from tests.conftest import files_of
+from tests.kills import survives
 from tests.made_up import lay_down, made_up
 
 CREDIT = ("model=fairlog", "dataset=credit", "seeds=10")
@@ -32,52 +31,34 @@ def named(*runs: Result) -> dict[str, Result]:
     return {f"{i} {run.identity}": run for i, run in enumerate(runs, start=1)}
 
 
-def compared(folder: Path, *runs: Result) -> dict[str, PageTable]:
-    return {table.key: table for table in compare(named(*runs), folder)}
-
-
-def test_a_better_run_is_marked_and_differing_keys_are_listed(tmp_path: Path) -> None:
-    first = run(*CREDIT, shift=0.1, number=1)
-    tables = compared(tmp_path, first, run(*CREDIT, "model.lambda_=8", shift=0.3, number=2))
-    better = tables["measures"].frame.iloc[1]
-    assert [better.iloc[k].marks for k in (1, 2)] == ["F+ R+", "F− R−"]
-    assert "mean acceptance rate" in tables["further"].frame
-    assert "mean acceptance rate" not in tables["measures"].frame
-    (index, *values) = next(tables["configuration"].frame.itertuples())
-    assert (index[1], values) == ("model.lambda_", ["2.0", "8.0"])
-    written = {path.name for path in tmp_path.rglob("*.*")}
-    assert written >= {"index.html", "curves_1.pdf", "configuration.tex", "measures.csv"}
-
-
-def test_only_comparable_runs_are_compared(tmp_path: Path) -> None:
-    levels = {"accept_all": {"effective_utility": 0.8, "mean_utility": 0.9, "mean_dpu": 0.0}}
-    table = compared(
-        tmp_path,
+LEVELS = {"accept_all": {"effective_utility": 0.8, "mean_utility": 0.9, "mean_dpu": 0.0}}
+# By what they show: the runs that are compared.
+COMPARED = {
+    "a better run": (
+        run(*CREDIT, shift=0.1, number=1),
+        run(*CREDIT, "model.lambda_=8", shift=0.3, number=2),
+    ),
+    # The third earns the most of its group and is the only one that differs significantly from another.
+    "only comparable ones": (
         run(*CREDIT, shift=0.1, number=1),
         run("model=fairlog", "dataset=compas", "seeds=10", shift=0.5, number=2),
-        run(*CREDIT, "model.lambda_=9", shift=0.3, number=3, references=levels),
+        run(*CREDIT, "model.lambda_=9", shift=0.3, number=3, references=LEVELS),
         run(*CREDIT, "cost.value=0.7", shift=0.6, number=4),
         run(*CREDIT, shift=0.7, number=5, preset="fast"),
-    )["measures"]
-    groups, names = zip(*table.frame.index, strict=True)
-    assert [name[:2].strip() for name in names] == ["1", "3", "ac", "2", "4", "5"]
-    assert [*pd.factorize(np.array(groups))[0]] == [0, 0, 0, 1, 2, 3]
-    # The third earns the most of its group and is the only one that differs significantly from another.
-    shown = [(cell.best, "F+" in cell.marks) for cell in table.frame.iloc[:, 1]]
-    assert shown == [(False, False), (True, True), *[(False, False)] * 4]
-    utility = table.records[table.records["measure"] == "effective_utility"].set_index("run")
-    assert set(utility.index[utility["p_against_best_other"].notna()]) == {"000000000001", "000000000003"}
-    assert utility.loc["accept_all", "mean"] == 0.8
-    assert utility.loc["accept_all", "group"] == utility.loc["000000000001", "group"]
+    ),
+    "quick ones": tuple(run(*CREDIT, shift=0.1 * k, number=k, preset="quick") for k in (1, 4)),
+}
 
 
-def test_quick_runs_are_not_compared(tmp_path: Path) -> None:
-    runs = [run(*CREDIT, shift=0.1 * number, number=number, preset="quick") for number in (1, 4)]
-    table = compared(tmp_path, *runs)["measures"]
-    assert all(CAUTION in group for group in table.records["group"])
-    assert not table.records["best"].any()
-    assert "p_against_first" not in table.records
-    assert UNTESTED in (tmp_path / "index.html").read_text()
+@pytest.mark.parametrize("what", COMPARED)
+def test_tables_of_runs_side_by_side(
+    what: str, tmp_path: Path, file_regression: FileRegressionFixture
+) -> None:
+    tables = compare(named(*COMPARED[what]), tmp_path)
+    written = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*"))
+    records = next(table.records for table in tables if table.key == "measures").round(3).to_csv(index=False)
+    shown = "\n\n".join([*written, *map(to_markdown, tables), records])
+    file_regression.check(shown, extension=".md", encoding="utf-8")
 
 
 def test_runs_are_chosen_by_folder_or_id(tmp_path: Path) -> None:
@@ -105,20 +86,10 @@ def test_references_are_lines_and_a_run_without_a_measure_is_left_out() -> None:
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("files", [0, 2, 9])
-def test_a_comparison_that_was_cut_off_has_the_same_bytes_afterwards(
-    files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_comparison_that_is_killed_has_the_same_bytes_afterwards(tmp_path: Path) -> None:
     runs = named(*(run(*CREDIT, shift=0.1 * number, number=number) for number in (1, 4)))
-    compare(runs, tmp_path / "whole")
-    writes = Mock(side_effect=[*[None] * files, KeyboardInterrupt])
-    with monkeypatch.context() as patched:
-        patched.setattr(page, "write", lambda path, text: writes() or path.write_text(text[:10]))
-        with pytest.raises(KeyboardInterrupt):
-            compare(runs, tmp_path / "cut")
-    assert not (tmp_path / "cut" / "index.html").exists()
-    compare(runs, tmp_path / "cut")
-    assert files_of(tmp_path / "cut") == files_of(tmp_path / "whole")
+    (tmp_path / "begin").mkdir()
+    assert survives(lambda folder: compare(runs, folder), tmp_path / "begin", tmp_path, step=20) > 1
 
 
 def test_a_page_has_a_folder_of_its_own_and_replaces_none(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import yaml
 
 from fairall.report.groups import grouped
 from tests.made_up import configuration, made_up
@@ -8,6 +10,7 @@ from tests.made_up import configuration, made_up
 OWN = """
     dataset=csv dataset.label=repaid dataset.positive=yes dataset.sensitive=sex dataset.advantaged=male
 """.split()
+WORDS = yaml.safe_load(Path(__file__).with_name("groups.yaml").read_text())
 ANY = made_up()
 TITLE = "German Credit, c = 0.5, harsh initial policy"
 
@@ -22,46 +25,12 @@ def titles(*commands: str) -> dict[str, list[int]]:
     return {title: [*map(int, members)] for title, members in grouped(runs).items()}
 
 
-@pytest.mark.parametrize(
-    "word",
-    [
-        "model=unfairlog",
-        "model.lambda_=7",
-        "protocol.kl=cdf",
-        "seeds=3",
-        "seed=5",
-        "schedule.warm_up_epochs=3",
-        "protocol.inputs=one_hot",
-        "exploration=epsilon",  # as model=epsilon_greedy chooses it
-        "cost=fixed|cost.value=0.5",  # the data set's own, as a number
-        "outputs_dir=elsewhere",
-    ],
-)
+@pytest.mark.parametrize("word", WORDS["comparable"])
 def test_what_a_comparison_is_about_may_differ(word: str) -> None:
     assert titles("", word) == {TITLE: [0, 1]}
 
 
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [
-        ("dataset=compas", [TITLE, TITLE.replace("German Credit", "COMPAS")]),
-        ("cost.value=0.7", [TITLE, TITLE.replace("0.5", "0.7")]),
-        ("initial_policy=lenient", [TITLE, TITLE.replace("harsh", "lenient")]),
-        ("initial_policy.intercept=-3", ["initial_policy.intercept -10.0", "initial_policy.intercept -3.0"]),
-        ("schedule.applicants=32", ["schedule.applicants 64", "schedule.applicants 32"]),
-        ("evaluation.split=validation", ["evaluation.split test", "evaluation.split validation"]),
-        ("dataset.split.random_state=7", ["dataset.split.random_state 7"]),
-        (
-            "protocol.effective=decided_again",
-            ["protocol.effective taken", "protocol.effective decided_again"],
-        ),
-        ("preset=quick", [TITLE, "do not interpret its numbers"]),
-        (
-            "dataset.gain={intercept: 3}|dataset.loss={intercept: 1}",
-            [TITLE, "utility in money per 100 people, harsh"],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("word", "expected"), WORDS["other"].items())
 def test_runs_under_other_conditions_are_groups_whose_titles_say_what_differs(
     word: str, expected: list[str]
 ) -> None:

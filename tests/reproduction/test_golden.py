@@ -1,61 +1,102 @@
-"""Tables of the report, leaderboard, worlds and compare of made-up runs, as they were once found right."""
+"""Tables and figures of the report, leaderboard and compare of made-up runs, as once found right."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
+import matplotlib as mpl
+import numpy as np
 import pytest
+from pytest_regressions.file_regression import FileRegressionFixture
 
-from fairall.display import PageTable, to_csv
+from fairall.display import STYLE, Item, PageFigure, PageTable, to_csv, to_latex, to_markdown
 from fairall.report import compare
-from reproduction import worlds
-from reproduction.board import BASELINE, RIVAL, board
-from reproduction.leaderboard_tables import care_table, standings_table, task_table, versus_table
-from reproduction.plan import LEADERBOARD, plan, with_runs
+from reproduction.board import BASELINE, RIVAL
+from reproduction.by_seed import by_seed_table
+from reproduction.figures import curve_figures
+from reproduction.leaderboard_figures import board_figures
+from reproduction.leaderboard_tables import (
+    care_table,
+    method_table,
+    standings_table,
+    task_table,
+    versus_table,
+)
 from reproduction.report import contents
-from tests.reproduction.collection import results
+from tests.reproduction.collection import made_board, results
 
 pytestmark = pytest.mark.whole
 
-GOLDEN = Path(__file__).parent / "golden"
 WORDS = ["dataset=credit,compas,synthetic", "model=fairall_I_II,fairall_II,fairlog,unfairlog,opt_fair"]
-BOARD = [
-    "model=fairall_I_II,fairlog,greedy,adopt",
-    "dataset=credit,compas",
-    "initial_policy=harsh",
-    "hparams=${model}/${dataset}",
-    "seeds=10",
-    "splits=1",
-]
 COMPARED = (0, 6, 2, 15)  # places in the collection
+MOST = 24  # records of a table that are kept
 
 
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, PageTable]:
-    """All tables by key."""
-    runs = results()
-    own = contents(runs, WORDS)
-    found = [item for item in own.items if isinstance(item, PageTable)]
-    assert {one.sweep for one in own.splits} == {"paper_splits"}
-    by_key = {run.key: run for run in runs}
-    tasks = board([replace(one, run=by_key.get(one.key)) for one in plan(LEADERBOARD[:1], BOARD)], {}, {})
-    found += [standings_table(tasks), task_table(tasks, "credit")]
-    found += [versus_table(tasks, BASELINE, RIVAL), care_table(tasks)]
-    for study in worlds.STUDIES:
-        planned = with_runs(plan([study.sweep], once=False), runs)
-        found.append(worlds.study_table(study, planned))
-    chosen = {str(i): runs[place] for i, place in enumerate(COMPARED, start=1)}
-    beside = compare(chosen, tmp_path_factory.mktemp("compared"))
-    return {one.key: one for one in [*found, *(replace(one, key=f"compare_{one.key}") for one in beside)]}
+def checked(tables: Sequence[PageTable], regression: FileRegressionFixture) -> None:
+    """Compare tables as shown, and records of each, at regular distances and with five digits."""
+    texts = []
+    for table in tables:
+        some = table.records.iloc[:: max(1, len(table.records) // MOST)]
+        some = some.map(lambda value: f"{value:.5g}" if isinstance(value, float) else value)
+        texts.append(f"# {table.key}\n\n{to_markdown(table)}\n{to_csv(replace(table, records=some))}")
+    regression.check("\n".join(texts), extension=".md")
 
 
-@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.csv")), ids=lambda path: path.stem)
-def test_the_numbers_are_the_same(path: Path, tables: Mapping[str, PageTable]) -> None:
-    golden = pd.read_csv(path)
-    table = pd.read_csv(io.StringIO(to_csv(tables[path.stem])))
-    # metrics.csv, from which the golden ones were read, has seven digits.
-    pd.testing.assert_frame_equal(table, golden, check_dtype=False, rtol=1e-5, atol=1e-7)
+def drawn(items: Iterable[Item]) -> str:
+    """What figures show: words, and of each shape how many points it has, and where they begin and end."""
+    lines = []
+    for item in items:
+        if not isinstance(item, PageFigure) or item.draw is None:
+            continue
+        with mpl.rc_context(STYLE):
+            figure = item.draw()
+        lines += ["", f"# {item.key}", item.title, item.note]
+        lines += [f"- {text.get_text()}" for legend in figure.legends for text in legend.get_texts()]
+        for axes in figure.axes:
+            words = [axes.get_title(), axes.get_xlabel(), axes.get_ylabel()]
+            ticks = [label.get_text() for label in axes.get_yticklabels()]
+            lines.append(f"## {'; '.join(words)}: {', '.join(ticks)}")
+            shapes = [line.get_xydata() for line in axes.lines]
+            shapes += [path.vertices for of in axes.collections for path in of.get_paths()]
+            for points in map(np.asarray, filter(len, shapes)):
+                ends = (*points[0], *points[-1], *points.min(0), *points.max(0))
+                lines.append(f"{len(points)}: {' '.join(f'{end:.4g}' for end in ends)}")
+            lines += [f"{t.get_text()} {t.get_fontweight()} {t.get_position()}" for t in axes.texts]
+    return "\n".join(lines)
+
+
+def test_figures_of_the_leaderboard(tmp_path: Path, file_regression: FileRegressionFixture) -> None:
+    own = made_board(tmp_path)
+    items = [*board_figures(own), *curve_figures(own.planned, note="")]
+    file_regression.check(drawn(items), extension=".md")
+
+
+def test_tables_of_the_leaderboard(tmp_path: Path, file_regression: FileRegressionFixture) -> None:
+    own = made_board(tmp_path)
+    tables = [standings_table(own, f"leaderboard{kind}") for kind in ("", "_alike", "_short")]
+    tables += [task_table(task) for task in own.tasks.values()]
+    tables += [method_table(own, "greedy"), versus_table(own, BASELINE, RIVAL), care_table(own)]
+    checked([*tables, by_seed_table("leaderboard", own.planned[:2])], file_regression)
+    assert not method_table(own, "dcem").shown
+    assert not versus_table(own, BASELINE, "dcem").shown
+
+
+def test_tables_of_a_quick_leaderboard(tmp_path: Path, file_regression: FileRegressionFixture) -> None:
+    own = made_board(tmp_path, "preset=quick", "dataset=credit")
+    checked([task_table(own.tasks["credit"]), method_table(own, "greedy")], file_regression)
+
+
+@pytest.mark.usefixtures("raw_data")
+def test_tables_of_the_report(file_regression: FileRegressionFixture) -> None:
+    items, _ = contents(results(), WORDS)
+    tables = [item for item in items if isinstance(item, PageTable) and item.shown]
+    assert all(to_latex(table).isascii() for table in tables)
+    checked(tables, file_regression)
+    file_regression.check(drawn(items), basename="test_figures_of_the_report", extension=".md")
+
+
+def test_tables_of_compare(tmp_path: Path, file_regression: FileRegressionFixture) -> None:
+    runs = {str(i): results()[place] for i, place in enumerate(COMPARED, start=1)}
+    checked(compare(runs, tmp_path), file_regression)

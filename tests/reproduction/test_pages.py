@@ -1,45 +1,44 @@
 """Blocks of pages that are written by hand."""
 
-import csv
 import re
 import shutil
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from fairall import FairAllError, places
-from fairall.display import Cell, PageTable, Row, frame_of, records_of
-from reproduction.fingerprint import CHANGED, NAMED_IN, OF, SIMULATED, fingerprint
-from reproduction.pages import (
-    BEGIN,
-    BESIDE,
-    BLOCK,
-    SETTING,
-    block_of,
-    copy_figures,
-    fill,
-    publish,
-    refuse,
-    shown_csv,
-)
-from reproduction.plan import ABLATION, LEADERBOARD, WORLDS, plan
-from reproduction.report import CLAIMS, contents
+from fairall.display import Cell, PageFigure, PageTable, Row, frame_of, records_of
+from reproduction.findings import GROUP, MEAN, cell, numbers
+from reproduction.fingerprint import CHANGED, NAMED_IN, OF, fingerprint
+from reproduction.pages import BEGIN, BESIDE, BLOCK, DOCS, SETTING, publish, read_table, refuse, shown_csv
+from reproduction.plan import LEADERBOARD, grid
+from reproduction.report import contents
 from reproduction.rivals import studies
 
-DOCS = Path(__file__).parents[2] / "docs"
 PAGE = """# By hand
 
-<!-- begin: one -->
+<!-- begin: tables/one -->
 old
-<!-- end: one -->
+<!-- end: tables/one -->
 
 ![A picture](figures/picture.png) stays by hand.
 
 <!-- begin: two -->
 kept
 <!-- end: two -->
+
+<!-- begin: one -->
+<!-- end: one -->
 """
+LINK = r"\[One\\_two\]\(tables/one.csv\)\. \*Made 20.*; Python .*; fairall .*\.\*\n"
+ROWS = [
+    Row("COMPAS", "FairLog", [Cell("1.0 (0.2)", "1.1, −0.5 sd", best=True, marks="F+"), "a, b"]),
+    Row("COMPAS", "Greedy", [Cell("2.0"), ""]),
+]
 
 
 @pytest.fixture
@@ -48,11 +47,36 @@ def page(tmp_path: Path) -> Path:
     return tmp_path / "page.md"
 
 
-def test_blocks_with_new_contents_are_replaced_and_all_else_stays(page: Path) -> None:
-    fill(page, {"one": "new\n", "three": "not on the page\n"}, lambda: ["two"])
-    assert page.read_text() == PAGE.replace("\nold\n", "\nnew\n")
-    fill(page, {"one": "old\n", "two": "kept\n"}, list)
-    assert page.read_text() == PAGE
+def published(page: Path) -> None:
+    """A table, and two figures that are there already."""
+    frame, records = frame_of(["mean ↑", "front"], ROWS), records_of([{"model": "fairlog"}])
+    table = PageTable(key="one", title="One_two", note="Units.", frame=frame, records=records)
+    picture = PageFigure(key="picture", title="Picture", note="", draw=Figure)
+    items = [table, picture, replace(picture, key="other"), replace(picture, key="updated")]
+    config = replace(places([]), outputs_dir=str(page.parent), preset="full")
+    publish("report", "Title", {"": items}, config, into=[page], known=lambda: ["two"])
+
+
+def test_blocks_are_replaced_with_files_beside_the_page_and_all_else_stays(page: Path) -> None:
+    (page.parent / "figures").mkdir()
+    (page.parent / "figures" / "updated.png").touch()
+    for _ in range(2):  # the second time over what is there
+        published(page)
+        linked, kept, shown = dict(BLOCK.findall(page.read_text())).values()
+        assert re.match(LINK, linked)
+        assert kept == "kept\n"
+        assert OF.findall(linked) == OF.findall(shown) == [("report", fingerprint("report"))]
+        assert "| COMPAS | FairLog | **1.0 (0.2)** F+ *1.1, −0.5 sd* | a, b |" in shown
+        assert page.read_text().replace(linked, "old\n").replace(shown, "") == PAGE
+        assert (page.parent / "tables" / "one.csv").read_text().splitlines() == [
+            "group,name,measure,shown",
+            'COMPAS,FairLog,mean ↑,"1.0 (0.2)* F+ (1.1, −0.5 sd)"',
+            'COMPAS,FairLog,front,"a, b"',
+            "COMPAS,Greedy,mean ↑,2.0",
+            "COMPAS,Greedy,front,",
+        ]
+    beside = [*page.parent.glob("tables/*"), *page.parent.glob("figures/*")]
+    assert {path.name for path in beside if path.stat().st_size} == {"one.csv", "picture.png", "updated.png"}
 
 
 @pytest.mark.parametrize(
@@ -66,239 +90,116 @@ def test_a_wrong_block_is_one_line_and_nothing_is_written(
     page: Path, change: tuple[str, str], said: str
 ) -> None:
     page.write_text(PAGE.replace(*change))
-    before = page.read_text()
     with pytest.raises(FairAllError) as error:
-        fill(page, {"one": "new\n"}, list)
+        published(page)
     assert str(error.value) == f"--into {page}: {said}"
-    assert page.read_text() == before
-
-
-def test_a_page_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    assert page.read_text() == PAGE.replace(*change)
     with pytest.raises(FairAllError, match=r"none\.md: no such page"):
-        refuse([tmp_path / "none.md"], places([]))
-
-
-def test_figures_that_a_page_names_are_copied(page: Path) -> None:
-    made, beside = page.parent / "made", page.parent / "figures"
-    made.mkdir()
-    for name in ("picture", "other", "updated"):
-        (made / f"{name}.png").write_bytes(name.encode())
-    beside.mkdir()
-    (beside / "updated.png").write_bytes(b"old")
-    copy_figures(page, made)
-    found = {path.name: path.read_bytes() for path in beside.iterdir()}
-    assert found == {"picture.png": b"picture", "updated.png": b"updated"}
-
-
-def test_a_block_says_when_it_was_made() -> None:
-    frame = frame_of(["mean"], [Row("COMPAS", "FairLog", [Cell("1.0", best=True)])])
-    table = PageTable(key="one", title="One", note="Units.", frame=frame, records=records_of([]))
-    text = block_of(table, "made 2026-01-01 00:00; Python 3; fairall 0; torch 1")
-    assert "| COMPAS | FairLog | **1.0** |" in text
-    assert text.endswith("*Made 2026-01-01 00:00; Python 3; fairall 0.*\n")
-
-
-def test_a_linked_table_is_a_file_beside_the_page(page: Path) -> None:
-    rows = [
-        Row("COMPAS", "FairLog", [Cell("1.0 (0.2)", "1.1, −0.5 sd", best=True, marks="F+"), "a, b"]),
-        Row("COMPAS", "Greedy", [Cell("2.0"), ""]),
-    ]
-    table = PageTable(
-        key="one",
-        title="One_two",
-        note="Units.",
-        frame=frame_of(["mean ↑", "front"], rows),
-        records=records_of([{"model": "fairlog"}]),
-    )
-    page.write_text(PAGE.replace(": one", ": tables/one"))
-    outputs = replace(places([]), outputs_dir=str(page.parent), preset="full")
-    for _ in range(2):  # the second time over what is there
-        publish("report", "Title", {"": [table]}, outputs, into=[page], known=lambda: ["two"])
-        block = dict(BLOCK.findall(page.read_text()))["tables/one"]
-        assert block.startswith("[One\\_two](tables/one.csv). *Made ")
-        assert OF.findall(block) == [("report", fingerprint("report"))]
-        assert (page.parent / "tables" / "one.csv").read_text().splitlines() == [
-            "group,name,mean ↑,front",
-            'COMPAS,FairLog,"1.0 (0.2)* F+ (1.1, −0.5 sd)","a, b"',
-            "COMPAS,Greedy,2.0,",
-        ]
-    assert [path.name for path in (page.parent / "tables").iterdir()] == ["one.csv"]
+        refuse([page.with_name("none.md")], places([]))
 
 
 def test_files_of_the_documentation_are_as_a_command_writes_them() -> None:
     blocks = [block for page in DOCS.rglob("*.md") for block in BLOCK.findall(page.read_text())]
-    linked = {key for key, content in blocks if BESIDE in key and content}
-    files = sorted((DOCS / BESIDE).iterdir())
-    assert {f"{BESIDE}{path.stem}" for path in files} == linked
-    for path in files:
-        with path.open(newline="") as stream:
-            (_, _, *head), *rows = csv.reader(stream)
-        frame = frame_of(head, [Row(group, name, cells) for group, name, *cells in rows])
+    files = {f"{BESIDE}{path.stem}": path for path in (DOCS / BESIDE).iterdir()}
+    assert {*files} == {key for key, content in blocks if BESIDE in key and content}
+    for path in files.values():
+        frame = read_table(path.stem)
         table = PageTable(key=path.stem, title="", note="", frame=frame, records=records_of([]))
         assert shown_csv(table) == path.read_text(), path.name
 
 
 @pytest.mark.whole
 def test_blocks_of_the_documentation_can_be_made() -> None:
-    of_page = {
-        name: [key.removeprefix(BESIDE) for key in BEGIN.findall((DOCS / f"{name}.md").read_text())]
-        for name in ("results", "leaderboard", "leaderboard_tables")
-    }
-    assert set(of_page["results"]) - {"setting"} <= {
-        item.key for item in contents([], ["model=fairall_I_II"]).items
-    }
-    datasets = {f"leaderboard_{one.dataset}" for one in plan(LEADERBOARD, ["model=greedy"])}
-    assert set(of_page["leaderboard"]) == {
-        "leaderboard_short",
-        "leaderboard_alike",
-        "leaderboard_fairall_I_II_adopt",
-        "setting",
-    }
-    further = {"leaderboard", "leaderboard_care", "leaderboard_by_seed"}
-    assert set(of_page["leaderboard_tables"]) == datasets | further
-    of_methods = [key for path in DOCS.glob("methods/*.md") for key in BEGIN.findall(path.read_text())]
-    assert sorted(of_methods) == sorted({f"method_{one.model}" for one in plan(LEADERBOARD, [])})
-    assert set(BEGIN.findall((DOCS / "reproduction.md").read_text())) == {
-        *(
-            f"{key}_{policy}"
-            for key in (*CLAIMS, "tables/temporal_splits")
-            for policy in ("harsh", "lenient")
-        ),
-        "tables/report_by_seed",
-    }
-    assert set(BEGIN.findall((DOCS / "worlds_results.md").read_text())) == {
-        "setting",
-        "tables/worlds_by_seed",
-        *WORLDS,
-    }
-    of_ablation = {f"ablation_{one.dataset}" for one in plan(ABLATION, ["model=ensemble"])}
-    assert set(BEGIN.findall((DOCS / "ablation.md").read_text())) == of_ablation | {
-        "setting",
-        "ablation",
-        "ablation_worlds",
-        "ablation_worlds_effects",
-        "ablation_bias",
-        "ablation_bias_effects",
-        "tables/ablation_by_seed",
-    }
-    assert set(BEGIN.findall((DOCS / "rivals.md").read_text())) == {"setting", *studies()}
-    assert BEGIN.findall((DOCS / "logs.md").read_text()) == ["setting", "logs"]
+    made = {SETTING, "logs", *studies(), *(item.key for item in contents([], [])[0])}
+    made |= {f"{study}_by_seed" for study in ("report", "leaderboard")}
+    for key, axis in {"leaderboard": "dataset", "method": "model"}.items():
+        made |= {f"{key}_{name}" for sweep in LEADERBOARD for name in grid(sweep)[axis].split(",")}
+    made |= {f"leaderboard{of}" for of in ("", "_short", "_alike", "_fairall_I_II_adopt", "_care")}
+    written = "results leaderboard leaderboard_tables reproduction rivals logs"
+    pages = [*(DOCS / f"{name}.md" for name in written.split()), *DOCS.glob("methods/*.md")]
+    assert {key.removeprefix(BESIDE) for page in pages for key in BEGIN.findall(page.read_text())} <= made
 
 
 def test_a_block_names_the_configuration_that_it_is_of() -> None:
     outdated = []
-    today = {of: fingerprint(of) for of in (*NAMED_IN, *(f"simulations_{name}" for name in SIMULATED))}
+    today = cache(fingerprint)
     for page in sorted(DOCS.rglob("*.md")):
         for key, content in BLOCK.findall(page.read_text()):
             # Simulations have no configuration, and findings are of the tables of other pages.
             if not content or key == SETTING or page.stem in ("evidence", "scorecard", "findings"):
                 continue
             command, known = OF.findall(content)[-1]
-            if (known != today[command]) is not (CHANGED in content):
+            if (known != today(command)) is not (CHANGED in content):
                 outdated.append(f"{page.name}, {key}: make it anew, or say in it what {CHANGED}")
     assert outdated == []
 
 
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """What a fingerprint is of, to be changed."""
-    for folder in ("conf", "reproduction/sweeps"):
+CHANGES = [
+    ("hparams/parity_ensemble.yaml", "quantile: 0.75", "quantile: 0.8"),
+    ("model/greedy.yaml", "updates: ", "updates: 1"),  # which the ensemble begins with
+    ("dataset/credit.yaml", "cost: 0.5", "cost: 0.6"),
+    ("config.yaml", "time_steps: 200", "time_steps: 100"),
+    ("protocol/corrected/_fairall_II.yaml", "kl_samples: 20", "kl_samples: 30"),
+]
+
+
+def test_a_fingerprint_changes_with_values_and_not_with_comments_and_keys_that_are_off(
+    tmp_path: Path,
+) -> None:
+    conf = tmp_path / "conf"
+    for folder in ("conf", "reproduction"):
         shutil.copytree(DOCS.parent / folder, tmp_path / folder)
-    for name in ("rivals.yaml", "reject_inference.yaml"):
-        shutil.copy(DOCS.parent / "reproduction" / name, tmp_path / "reproduction")
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("file", "change"),
-    [
-        ("hparams/parity_ensemble.yaml", ("quantile: 0.75", "quantile: 0.8")),
-        ("model/greedy.yaml", ("updates: ", "updates: 1")),  # which the ensemble begins with
-        ("dataset/credit.yaml", ("cost: 0.5", "cost: 0.6")),
-        ("config.yaml", ("time_steps: 200", "time_steps: 100")),
-        ("protocol/corrected.yaml", ("kl: density", "kl: cdf")),
-        ("protocol/corrected/_fairall_II.yaml", ("kl_samples: 20", "kl_samples: 30")),
-    ],
-)
-def test_a_changed_value_changes_the_fingerprint(file: str, change: tuple[str, str], checkout: Path) -> None:
-    assert fingerprint("leaderboard", checkout) == fingerprint("leaderboard")
-    path = checkout / "conf" / file
-    assert change[0] in path.read_text()
-    path.write_text(path.read_text().replace(*change))
-    assert fingerprint("leaderboard", checkout) != fingerprint("leaderboard")
-
-
-def test_comments_and_keys_that_are_off_leave_the_fingerprint_as_it_is(checkout: Path) -> None:
-    for path in (checkout / "conf").rglob("*.yaml"):
+    for path in conf.rglob("*.yaml"):
         path.write_text("# A comment.\n" + path.read_text())
-    path = checkout / "conf" / "config.yaml"
-    path.write_text(path.read_text() + "\nnew: null\nanother: {of: false, rule: none}\n")
-    assert [fingerprint(one, checkout) for one in NAMED_IN] == [fingerprint(one) for one in NAMED_IN]
+    with (conf / "config.yaml").open("a") as file:
+        file.write("\nnew: null\nanother: {of: false, rule: none}\n")
+    assert [fingerprint(one, tmp_path) for one in NAMED_IN] == [fingerprint(one) for one in NAMED_IN]
+    found = {fingerprint("leaderboard")}
+    for name, old, new in CHANGES:
+        (conf / name).write_text((conf / name).read_text().replace(old, new))
+        found.add(fingerprint("leaderboard", tmp_path))
+    assert len(found) == 1 + len(CHANGES)
 
 
-TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
-DATED = re.compile(
-    r"\b\d{1,2} (January|February|March|April|May|June|July|August|September|October|November|December) 20"
-)
-
-
-def undated(text: str) -> list[str]:
-    """First lines of tables of results outside blocks whose section, to the next heading, has no date."""
-    found = []
-    for section in re.split(r"^#+ ", BLOCK.sub("", text), flags=re.MULTILINE):
-        for table in TABLE.findall(section):
-            head, _, *rows = table.splitlines()
-            numbers = [cell for row in rows for cell in row.split("|") if re.match(r" \**−?\d+[ .*]", cell)]
-            if re.search("utility|DPU", head) and len(numbers) > 3 and not DATED.search(section):
-                found.append(head)
-    return found
+TABLE = re.compile(r"^(\|.*(?:utility|DPU).*\n)((?:^\|.*\n)+)", re.MULTILINE)
+NUMBER = re.compile(r"\| \**−?\d+[ .*]")
+MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 
 
 def test_a_table_of_results_is_filled_by_a_command_or_has_a_date() -> None:
-    table = "| | test utility |\n|---|---|\n" + "| FairLog | 1.0 (0.2) |\n" * 4
-    block = f"<!-- begin: one -->\n{table}<!-- end: one -->\n"
-    assert undated(f"# Page\n{table}\n## Section\nOf 3 May 2026.\n{table}\n{block}") == ["| | test utility |"]
-    assert {
-        page.name: undated(page.read_text()) for page in DOCS.rglob("*.md") if undated(page.read_text())
-    } == {}
+    undated = []
+    for page in DOCS.rglob("*.md"):
+        for section in re.split(r"^#+ ", BLOCK.sub("", page.read_text()), flags=re.MULTILINE):
+            tables = [head for head, rows in TABLE.findall(section) if len(NUMBER.findall(rows)) > 3]
+            if not re.search(rf"\b\d{{1,2}} ({MONTHS}) 20", section):
+                undated += [(page.name, head) for head in tables]
+    assert undated == []
 
 
 def test_what_the_page_of_the_frontier_says_of_the_leaderboard() -> None:
+    keys = [f"leaderboard_{name}" for name in grid(LEADERBOARD[0]).dataset.split(",")]
+    measures = ("effective utility ↑", "DPU ↓", "test utility ↑", "test DPU ↓")
+    earned, dpu, tested, gaps = (
+        pd.DataFrame({key[12:]: numbers(MEAN, key, measure)[0].loc[GROUP] for key in keys})
+        for measure in measures
+    )
     ours, oracle, fairall = "Parity stacked", "knows every label, with parity", "FairAll (I+II)"
-    utility, test_utility, test_dpu = "effective utility ↑", "test utility ↑", "test DPU ↓"
-    shares, test_shares, gains = {}, {}, {}
-    fronts, fairer = list[str](), list[str]()
-    gaps: dict[str, dict[str, float]] = {ours: {}, oracle: {}}
-    for name in ("credit", "compas", "meps", "synthetic", "adult", "law", "fico"):
-        with (DOCS / BESIDE / f"leaderboard_{name}.csv").open(newline="") as stream:
-            of = {line["name"]: line for line in csv.DictReader(stream)}
-
-        def value(method: str, column: str, of: dict[str, dict[str, str]] = of) -> float:
-            return float(of[method][column].split(" ")[0].replace("−", "-"))
-
-        fronts += [name] * (of[ours]["on the front"] == "yes")
-        assert value(ours, utility) > value(fairall, utility)
-        fairer += [name] * (value(ours, "DPU ↓") < value(fairall, "DPU ↓"))
-        gains[name] = round(value(ours, utility) - value(fairall, utility), 1)
-        shares[name], test_shares[name] = (
-            round(100 * value(ours, column) / value(oracle, column)) for column in (utility, test_utility)
-        )
-        for method, own in gaps.items():
-            own[name] = value(method, test_dpu)
+    utility, test = ((100 * of.loc[ours] / of.loc[oracle]).round().astype(int) for of in (earned, tested))
+    gains = (earned.loc[ours] - earned.loc[fairall]).round(1)
+    gap, best = gaps.drop(columns="credit").loc[[ours, oracle]].to_numpy()
+    assert (gains.idxmin(), gains.idxmax()) == ("meps", "credit")
     page = " ".join((DOCS / "frontier.md").read_text().split())
-    most = max(shares["law"], shares["fico"], shares["synthetic"])
-    credit = [own.pop("credit") for own in gaps.values()]
-    (low, high), of_oracle = [(min(own.values()), max(own.values())) for own in gaps.values()]
-    assert min(gains, key=gains.__getitem__) == "meps"
     for said in (
-        f"with less DPU on {len(fairer)}.",
-        f"On the front on {len(fronts)} of 7",
-        f"{shares['adult']} % on Adult, {shares['meps']} % on COMPAS and MEPS, 99 to {most} %",
-        f"{shares['credit']} % on German Credit",
-        f"utility is {min(test_shares.values())} to {max(test_shares.values())} % of that oracle's",
-        f"by {low} to {high} points and on German Credit, with 150 test people, by {credit[0]}",
-        f"differ by {of_oracle[0]} to {of_oracle[1]}, and by {credit[1]}",
-        f"is {gains['meps']}, on MEPS",
-        f"{max(gains.values())}, on German Credit",
+        f"with less DPU on {(dpu.loc[ours] < dpu.loc[fairall]).sum()}.",
+        f"On the front on {[cell(key, GROUP, ours, 'on the front') for key in keys].count('yes')} of 7",
+        f"{utility['adult']} % on Adult, {utility['meps']} % on COMPAS and MEPS, "
+        f"99 to {utility[['law', 'fico', 'synthetic']].max()} %",
+        f"{utility['credit']} % on German Credit",
+        f"utility is {test.min()} to {test.max()} % of that oracle's",
+        f"by {min(gap)} to {max(gap)} points and on German Credit, with 150 test people, by "
+        f"{gaps['credit'][ours]}. Those of the oracle differ by {min(best)} to {max(best)}, and by "
+        f"{gaps['credit'][oracle]}",
+        f"is {gains.min()}, on MEPS",
+        f"{gains.max()}, on German Credit",
     ):
         assert said in page

@@ -46,12 +46,11 @@ def test_a_process_is_set_up_without_heavy_imports(
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("words", ["list runs", "tune report", "list datasets"])
-def test_an_output_that_nobody_reads_ends_a_command_silently(words: str, tmp_path: Path) -> None:
+def test_an_output_that_nobody_reads_ends_a_command_silently(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     errors = {"capture_output": False, "stdout": writing, "stderr": subprocess.PIPE}
-    ended = own_process("-m", "fairall", *words.split(), cwd=tmp_path, **errors)
+    ended = own_process("-m", "fairall", "list", "runs", cwd=tmp_path, **errors)
     os.close(writing)
     assert (ended.returncode, ended.stderr) == (141, "")
 

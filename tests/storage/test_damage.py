@@ -1,19 +1,29 @@
-"""Stored files that are cut, emptied or changed in one bit: each is refused in one line, or is as it was."""
+"""Stored files that are cut, or changed in a bit or a value: told in one line, or as good as before."""
 
+import contextlib
+import io
+import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.inputs import VALUES, changed
 from fairall.config.compose import typed_config
 from fairall.errors import FairAllError
+from fairall.results.card import model_card
+from fairall.results.runs import load, outlines
+from fairall.results.terminal import print_result
 from fairall.storage.checkpoint import Cache, Checkpoint
-from fairall.storage.run_folder import RunFolder
-from fairall.storage.stored import read_json
+from fairall.storage.files import sha256_of_text
+from fairall.storage.run_folder import HEADING, Origin, RunFolder
+from fairall.storage.stored import read_json, strict
 from tests.conftest import examples
 from tests.made_up import lay_down
 
@@ -103,3 +113,53 @@ def test_a_damaged_file_is_refused_in_one_line_or_is_as_it_was(
 
     holds()
     assert sum(refused) > 10
+
+
+def shown_or_told(path: Path) -> str:
+    """The line that tells that a result is damaged; empty where everything shows it."""
+    (outline,) = outlines(path.parents[2])
+    assert "\n" not in outline["reason"]
+    try:
+        result = load(path)
+    except FairAllError as error:
+        return str(error)
+    with contextlib.redirect_stdout(io.StringIO()):
+        print_result(result)
+    model_card(result, "id")
+    json.dumps(strict(result.to_plain() | {"config": result.config.to_plain()}), allow_nan=False)
+    return ""
+
+
+@pytest.mark.parametrize("name", ["summary.json", pytest.param("config.yaml", marks=pytest.mark.whole)])
+def test_a_run_with_any_other_value_is_told_in_a_line_or_can_be_shown(name: str, tmp_path: Path) -> None:
+    path = lay_down(tmp_path)
+    assert not shown_or_told(path)
+    whole, told = yaml.safe_load((path / name).read_text()), []
+    for number in range(examples(50)):
+        chance = random.Random(number)
+        # One of its parts, which are few, or a value anywhere.
+        plain = (
+            whole | {chance.choice([*whole]): chance.choice(VALUES)} if number % 2 else changed(chance, whole)
+        )
+        content = json.dumps(plain)
+        if name == "config.yaml":
+            content = f"{HEADING}{sha256_of_text(content)}\n{content}"
+        (path / name).write_text(content)
+        RunFolder(path).finish()  # as if it had been written so
+        told.append(shown_or_told(path))
+    assert all("\n" not in line and len(line) < 1000 for line in told)
+    assert sum(map(bool, told)) > 15
+
+
+@pytest.mark.parametrize(
+    ("record", "known"),
+    [
+        (b"\xff", Origin()),
+        (b'{"command": 5}', Origin()),
+        # Of an earlier version.
+        (b'{"command": "fairall", "cpu_seconds": 2.5, "parent": "0a1b"}', Origin("fairall", cpu_seconds=2.5)),
+    ],
+)
+def test_records_of_other_types_and_versions(record: bytes, known: Origin, tmp_path: Path) -> None:
+    (tmp_path / "tracking.json").write_bytes(record)
+    assert Origin.read(tmp_path) == known

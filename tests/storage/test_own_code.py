@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import fairall
 from fairall.config.compose import compose_config
@@ -141,14 +142,7 @@ def test_a_script_counts_where_it_defines_what_is_run_and_what_is_typed_is_said(
     assert typed.startswith("__main__ False the code of __main__ is in no file: ")
 
 
-BASES = {
-    "model": "fairall.models.rivals.ensemble.Ensemble",
-    "fairness": "fairall.models.rivals.ensemble.Ensemble",
-    "dataset": "fairall.data.credit.Credit",
-    "initial_policy": "fairall.online.initial_policy.LogisticPolicy",
-    "world.capacity": "fairall.worlds.capacity.Capacity",
-    "measure": "fairall.metrics.measure",
-}
+PLACES = yaml.safe_load(Path(__file__).with_name("places.yaml").read_text())
 DERIVED = """\
 from own_helper import value
 from {0} import {1}
@@ -188,24 +182,21 @@ def test_a_run_says_what_is_imported_while_it_runs_and_later_runs_do_not_count_i
     assert own_code(["own_late"]).hashes.keys() >= {"own_late", "my_method"}
 
 
-@pytest.mark.parametrize("place", BASES)
+USUAL = "preset=quick seeds=1 outputs_dir=x model=ensemble dataset=credit world=capacity".split()
+
+
+@pytest.mark.parametrize("place", PLACES)
 def test_editing_own_code_of_any_kind_makes_a_new_run(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    module = f"my_{place.replace('.', '_')}"
-    chosen = {
-        "measure": [f"evaluation.measures=[{module}.mine]"],
-        "fairness": [f"model._target_={module}.Mine", "fairness=demographic_parity"],
-    }.get(place, [f"{place}._target_={module}.Mine"])
-    words = ["model=ensemble", "dataset=credit", "world=capacity", *chosen]
-    text = MEASURE if place == "measure" else DERIVED
-    text = text.format(*BASES[place].rsplit(".", 1))
+    module, (base, *words) = f"my_{place.replace('.', '_')}", PLACES[place]
+    text = (MEASURE if place == "measure" else DERIVED).format(*base.rsplit(".", 1))
     identities = []
     for own, helper in ((text, 1), (text.replace("+ 1", "+ 2"), 1), (text, 2)):
         (tmp_path / f"{module}.py").write_text(own)
         (tmp_path / "own_helper.py").write_text(f"value = {helper}\n")
         forget(tmp_path)
-        made = job(compose_config("preset=quick", "seeds=1", "outputs_dir=x", *words))
+        made = job(compose_config(*USUAL, *(word.replace("MODULE", module) for word in words)))
         identities.append(made.folder.path.name)
     assert len({*identities}) == 3

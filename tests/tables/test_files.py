@@ -17,7 +17,6 @@ from fairall.tables import files
 from fairall.tables.cells import is_text, numbers_of, words_of
 from fairall.tables.declared import Declared
 from fairall.tables.files import File, read_cells
-from fairall.tables.roles import read
 
 DECLARED = Declared.of(missing_by_default=("", "NA"))
 
@@ -170,7 +169,3 @@ def test_numbers_of_a_csv_file_mean_what_their_texts_mean(
         np.testing.assert_array_equal(file.frame[name].isna(), column.isna())
         if is_text(file.frame[name]):
             assert all(map(np.array_equal, words_of(file.frame[name]), words_of(column)))
-    of_file, of_frame = (read(cells, declared) for cells in (file, frame))
-    for attribute in ("kinds", "left_out", "notes"):
-        assert getattr(of_file, attribute) == getattr(of_frame, attribute)
-    assert of_file.faults.told == of_frame.faults.told

@@ -30,11 +30,9 @@ IDENTIFIERS: dict[str, tuple[str, Draw]] = {
     "shuffled": ("x", lambda draw, n: draw.permutation(n) + 1),
     "some missing": ("x", lambda draw, n: np.where(draw.random(n) < 0.05, np.nan, draw.permutation(n))),
     "index of CSV": ("column 1", lambda draw, n: np.sort(draw.choice(10 * n, n, replace=False))),
-    "index of pandas": ("Unnamed: 0", lambda draw, n: draw.choice(100 * n, n, replace=False)),
     "six digits": ("x", lambda draw, n: unique(draw, 10**5, 10**6, n)),
     "sixteen digits": ("x", lambda draw, n: unique(draw, 10**15, 10**16, n)),
     "milliseconds": ("x", lambda draw, n: 1000 * (1_600_000_000 + draw.integers(0, 10**8, n))),
-    "ID": ("ID", lambda draw, n: np.repeat(np.arange(n // 2), 2)),
 }
 FEATURES: dict[str, tuple[str, Draw]] = {
     "different incomes": ("x", distinct_incomes),

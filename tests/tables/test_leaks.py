@@ -133,40 +133,33 @@ def ordinary(random: Generator, n: int) -> pd.DataFrame:
     return people(random, n, slope=float(random.uniform(0, 1.5))).assign(**more, count=random.poisson(1, n))
 
 
-@pytest.mark.parametrize(
-    ("n_seeds", "sizes", "most"),
-    [(10, [60, 500], 0.0), pytest.param(200, [500, 5000], 0.01, marks=pytest.mark.whole)],
-)
-def test_hardly_any_ordinary_table_has_a_warning(n_seeds: int, sizes: list[int], most: float) -> None:
-    """With all labels, with selected ones, and without decisions."""
-    drawn = [ordinary(np.random.default_rng(seed), n) for seed in range(n_seeds) for n in sizes]
-    cases = [
-        case for table in drawn for case in ((table, {}), (selected(table), {}), (table, DECLARED_LATER))
-    ]
-    share = np.mean([bool(warned(table, max_categories=300, **keys)) for table, keys in cases])
-    assert share <= most
+def test_hardly_any_ordinary_table_has_a_warning() -> None:
+    """With all labels, with selected ones, and without decisions: none of 120: fewer than 2.5 % (at 95 %)."""
+    for seed in range(20):
+        for n in (60, 500):
+            table = ordinary(np.random.default_rng(seed), n)
+            for case, keys in ((table, {}), (selected(table), {}), (table, DECLARED_LATER)):
+                assert warned(case, max_categories=300, **keys) == {}
 
 
-def searched(random: Generator, n: int, *, mandatory: bool) -> pd.DataFrame:
-    """Twelve boxes of which eight are ticked after a search, of each search where that is `mandatory`."""
+def searched(random: Generator, n: int) -> pd.DataFrame:
+    """Twelve boxes of which eight are ticked after a search, in half of the tables one or more of each."""
     table = people(random, n).rename(columns={"granted": "search"})
-    after = (table["search"] == 1).to_numpy()
-    ticked = after[:, None] & (random.random((n, 8)) < random.uniform(0.05, 0.3, 8))
-    if mandatory:
-        none = np.flatnonzero(after & ~ticked.any(axis=1))
-        ticked[none, random.integers(8, size=len(none))] = True
-    ticked = np.hstack([ticked, random.random((n, 4)) < random.uniform(0.05, 0.3, 4)])
+    after = np.flatnonzero(table["search"] == 1)
+    ticked = random.random((n, 12)) < random.uniform(0.05, 0.3, 12)
+    ticked[:, :8] &= (table["search"] == 1).to_numpy()[:, None]
+    if random.random() < 0.5:
+        ticked[after, random.integers(8, size=len(after))] = True
     return table.assign(**{f"box{k}": np.where(ticked[:, k], "Y", "N") for k in range(12)})
 
 
 AFTER = tuple(f"box{k}" for k in range(8))
 
 
-@pytest.mark.parametrize("mandatory", [True, False])
 @pytest.mark.parametrize("n", [2000, 20_000])
-def test_columns_that_tell_the_decision_together_are_named(n: int, mandatory: bool) -> None:
-    for seed in range(10):
-        table = searched(np.random.default_rng(seed), n, mandatory=mandatory)
+def test_columns_that_tell_the_decision_together_are_named(n: int) -> None:
+    for seed in range(5):
+        table = searched(np.random.default_rng(seed), n)
         told = warned(table, decision="search")
         assert list(told) == [AFTER]
         assert "tell the decision together" in told[AFTER]

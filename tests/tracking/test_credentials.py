@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairall.tracking.store import PASSWORD, USER
-from tests.conftest import Asked, Ended, typed
+from tests.conftest import Asked, Ended, Put, typed
 from tests.tracking.conftest import SMALL
 
 pytestmark = pytest.mark.whole
@@ -68,12 +68,14 @@ def test_a_server_gets_the_credentials_and_nobody_else_does(
     assert_nowhere(tmp_path, *outputs)
 
 
-def test_what_is_logged_has_no_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_logged_has_no_credentials(
+    tmp_path: Path, empty_store: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "work").mkdir()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    words = f"server --workers 1 --port {port} --backend-store-uri sqlite:///mlflow.db"
+    words = f"server --workers 1 --port {port} --backend-store-uri {empty_store(tmp_path)}"
     words += " --artifacts-destination files"
     server = subprocess.Popen(
         [sys.executable, "-m", "mlflow", *words.split()],

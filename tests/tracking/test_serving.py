@@ -13,29 +13,20 @@ from mlflow.exceptions import MlflowException
 from mlflow.pyfunc.scoring_server import invocations
 
 from fairall.policy import Policy
-from tests.conftest import LOANS, Put, own_process, run_folder, succeeded
+from tests.conftest import LOANS, Put, run_folder, succeeded
 from tests.tracking.conftest import RUN, client_of
 
 pytestmark = pytest.mark.whole
 
 
-def test_served_and_predicted_probabilities_are_those_of_the_policy(
-    outputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_served_probabilities_are_those_of_the_policy(outputs: Path) -> None:
     people = pd.read_csv(outputs.parent / "loans.csv").drop(columns=["repaid", "decision"])
     assert people.isna().any(axis=None)
     propensity = Policy.load(run_folder(outputs) / "policy").propensity(people)
     expected = np.vstack([propensity.mean(axis=0), propensity]).T
     client_of(outputs)
 
-    people.to_csv(tmp_path / "people.csv", index=False)
-    words = f"-m mlflow models predict -m models:/loans/1 --env-manager local -t csv -i {tmp_path}/people.csv"
-    # MLflow sets the variable only where its address changes.
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", mlflow.get_tracking_uri())
-    predicted = json.loads(own_process(*words.split()).stdout)["predictions"]
-    np.testing.assert_allclose(pd.DataFrame(predicted), expected, atol=1e-6)
-
-    # What `mlflow models serve` makes of a request.
+    # What `mlflow models serve` makes of a request, and `mlflow models predict` of a file.
     model = mlflow.pyfunc.load_model("models:/loans/1")
     assert model.metadata.signature.outputs.input_names() == ["probability", "seed_0", "seed_1"]
     assert model.predict(model.input_example, params={"strict": True}).shape == (2, 3)

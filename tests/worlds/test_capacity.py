@@ -131,10 +131,6 @@ def test_places_are_a_share_or_the_number_that_a_value_equals() -> None:
     for wrong in (2.5, 0, np.nan, True, [7]):
         with pytest.raises(FairAllError, match="not possible: it must be a whole number of at least 1, or"):
             n_places(wrong, 200, "places")
-    with pytest.raises(
-        FairAllError, match=r"world.capacity.share=0.01 is not possible: it must be a place f"
-    ):
-        built("capacity", "share=0.01")
 
 
 @pytest.mark.parametrize(

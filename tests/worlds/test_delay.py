@@ -1,12 +1,9 @@
 """Delay: when a learner gets which decisions, and with which propensities."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
 from fairall.data.people import Decided
-from tests.conftest import succeeded
 from tests.worlds.conftest import built, often, sampled
 
 
@@ -51,9 +48,3 @@ def test_it_is_told_how_many_labels_come_in_time(word: str) -> None:
     noted = f"the labels of {come} of 20 time steps come before the run ends, the first at time step"
     notes = [note.partition(":")[0] for note in own.notes(drawn=True)]
     assert notes == [f"{noted} {min(own.arrivals)}"] * (0 < come < 20)
-
-
-def test_labels_that_all_come_too_late_are_a_warning_before_the_run_and_the_numbers(tmp_path: Path) -> None:
-    quick = ["preset=quick", "model=random", "tracking.enabled=false", f"outputs_dir={tmp_path}"]
-    before, _, _ = succeeded(*quick, "world=delay", cwd=tmp_path).stdout.partition("mean_utility")
-    assert before.count("Warning: world.delay.steps=10: ") == 2

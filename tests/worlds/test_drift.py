@@ -94,14 +94,6 @@ def test_ground_truth_and_counterfactuals_of_a_person_stay_with_them(synthetic: 
     assert people.ground_truth[people.s > 0].mean() > 0.2
 
 
-def test_before_the_start_nothing_moves(fico: PreparedData) -> None:
-    own = drift(fico, "start=10", "advantaged_share=0.9", "label.advantaged=-1.0")
-    torch.testing.assert_close(vars(arriving(own, 9)), vars(without(fico)), rtol=0, atol=0)
-    assert own.evaluated(fico.test, 9) is fico.test
-    for moved in (arriving(own, 10), own.evaluated(fico.test, 10)):
-        assert (moved.label[moved.s > 0] == 0).all()
-
-
 @pytest.mark.parametrize(
     ("word", "told"),
     [

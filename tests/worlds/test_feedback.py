@@ -71,16 +71,6 @@ def test_labels_of_returning_people_are_those_of_their_score_by_then(fico: Prepa
         assert often(people.label[cell], p[cell])
 
 
-def test_variables_and_labels_of_synthetic_people_follow_their_talent(synthetic: PreparedData) -> None:
-    own = returning(synthetic, 640)
-    own.people[..., 0] += 100.0
-    people = coming(own)
-    assert (people.label == 1).all()
-    # LSAT has 4 K, and the pool a standard deviation of LSAT near √(16·1.25 + 3.5²).
-    assert (people.x[..., 0] > 40).all()
-    assert people.ground_truth.float().mean().item() == pytest.approx(0.5, abs=0.2)  # type: ignore[union-attr]
-
-
 @BOTH
 def test_a_run_has_the_mean_scores_of_all_people_after_each_step(
     name: str, data: PreparedData, compose_config: ComposeConfig

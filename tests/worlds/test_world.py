@@ -63,13 +63,6 @@ def test_weighted_sums_are_those_of_all_applicants(
     assert 0.05 < history.steps["accepted"].float().mean() < 0.7
 
 
-def test_a_world_without_parts_is_the_static_one(credit: PreparedData, compose_config: ComposeConfig) -> None:
-    world = World(compose_config(), credit, [0, 1])
-    assert (world.parts, world.measures, world.moves, world.places, world.share) == ({}, (), False, None, 1)
-    people = world.next()
-    torch.testing.assert_close(vars(people), vars(credit.applicants(64, [0, 1]).next()), rtol=0, atol=0)
-
-
 def small(compose_config: ComposeConfig, rule: str, data: PreparedData, seeds: list[int]) -> Training:
     """A method that learns in a world of all parts."""
     words = "schedule.time_steps=20", "schedule.applicants=48", "world.drift.features={score: 0.5}"

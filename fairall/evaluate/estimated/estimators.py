@@ -71,7 +71,7 @@ class People:
 
     @property
     def accepted_pseudo_label(self) -> Column:
-        """The same times a: a·q + kept·(y − q)."""
+        """Pseudo-label times the policy's acceptance probability a: a·q + kept·(y − q)."""
         assert self.outcome is not None
         return self.outcome * self.target + self.kept * (self.label - self.outcome)
 

@@ -7,11 +7,10 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
-from fairall.evaluate.analyses.choices import CHOICES, GAPS, costs, thresholds
+from fairall.evaluate.analyses.choices import GAPS, costs, thresholds
 from fairall.evaluate.estimated.estimates import joint_normal
 from fairall.evaluate.evaluation import Evaluation
-from fairall.evaluate.models import Models
-from tests.evaluate.simulated import COST, applicants, judged, log_of
+from tests.evaluate.simulated import COST, applicants, evaluated, judged
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +19,7 @@ def people() -> pd.DataFrame:
 
 
 def scored(people: pd.DataFrame, score: Any, **keys: Any) -> Evaluation:
-    log = log_of(people, propensity="p", **keys)
-    return judged(Models(log, outcome_model="logistic", score=np.asarray(score)), people["new"])
+    return evaluated(people, propensity="p", score=np.asarray(score), **keys)
 
 
 def test_thresholds_are_policies_of_the_score_with_a_wider_interval(people: pd.DataFrame) -> None:
@@ -33,15 +31,17 @@ def test_thresholds_are_policies_of_the_score_with_a_wider_interval(people: pd.D
     for level in levels[::6]:
         policy = judged(evaluation.models, score >= level)
         assert rows[level, "acceptance"] == policy.target.mean()
-        alone, value = policy.values["dr"], rows[level, "value"]
-        assert value.estimate == pytest.approx(alone.estimate)
         # All thresholds together, by Bonferroni's inequality.
-        wider = (value.high - value.low) / (alone.high - alone.low)
-        assert wider == pytest.approx(joint_normal(19) / 1.96, rel=0.03)
-        for name in GAPS:
-            gap, value = policy.fairness[name]["dr"], rows[level, name]
-            assert value.estimate == pytest.approx(gap.estimate)
-            assert value.low - 1e-9 <= gap.low < gap.high <= value.high + 1e-9
+        for name, alone, wider in (
+            ("value", policy.values["dr"], joint_normal(19) / 1.96),
+            *((name, policy.fairness[name]["dr"], None) for name in GAPS),
+        ):
+            value = rows[level, name]
+            assert value.estimate == pytest.approx(alone.estimate)
+            assert value.low - 1e-9 <= alone.low < alone.high <= value.high + 1e-9
+            assert not wider or value.high - value.low == pytest.approx(
+                wider * (alone.high - alone.low), rel=0.03
+            )
     assert not [*thresholds(scored(people, np.where(people["score"] > 0, 0.8, 0.2)))]
 
 
@@ -52,12 +52,7 @@ def test_the_value_is_linear_in_the_cost(people: pd.DataFrame) -> None:
     slopes = np.diff([value.estimate for value in values.values()]) / 0.1
     np.testing.assert_allclose(slopes, -people["new"].mean())
     assert values[COST][:3] == pytest.approx(evaluation.values["dr"][:3])
-
-
-def test_the_table_has_a_line_per_threshold_and_cost(people: pd.DataFrame) -> None:
-    table = CHOICES.table(scored(people, people["chance"]).page)
-    assert table is not None
-    assert [name[:5] for _, name in table.frame.index] == ["score"] * 19 + ["c = 0"] * 9
-    assert list(table.frame) == ["acceptance", "utility", "DPU", "equal-opportunity gap"]
-    people = people.assign(win=0.6, lose=0.4)
-    assert not [*costs(scored(people, people["chance"], cost=None, gain="win", loss="lose"))]
+    of_amounts = scored(
+        people.assign(win=0.6, lose=0.4), people["chance"], cost=None, gain="win", loss="lose"
+    )
+    assert not [*costs(of_amounts)]

@@ -2,21 +2,19 @@
 
 import pytest
 
-from fairall.evaluate import compare, evaluate
+from fairall.evaluate import compare
 from fairall.evaluate.analyses.sensitivity import SENSITIVITY
 from fairall.evaluate.estimated.officers import OFFICERS
 from fairall.evaluate.evaluation import Comparison
 from fairall.evaluate.page import Page
-from tests.evaluate.estimated.test_officers import KEYS, cases
-from tests.evaluate.simulated import applicants, judged, models_of
-
-LOGISTIC = {"propensity_model": "logistic", "outcome_model": "logistic"}
+from tests.evaluate.estimated.test_officers import BY_OFFICERS, cases
+from tests.evaluate.simulated import KEYS, LOGISTIC, applicants, evaluated, judged, models_of
 
 
 @pytest.fixture(scope="module")
 def shown() -> Page:
     """Two policies on a log of decision makers."""
-    return compare("new", "other", cases(3000, 1), **LOGISTIC, **KEYS).page
+    return compare("new", "steep", cases(3000, 1), **KEYS, **LOGISTIC, **BY_OFFICERS).page
 
 
 def test_records_are_bounds_and_turning_points(shown: Page) -> None:
@@ -32,22 +30,17 @@ def test_records_are_bounds_and_turning_points(shown: Page) -> None:
     assert difference.bounded(point - 0.01)["utility"].exclude_0
     assert not difference.bounded(point + 0.01)["utility"].exclude_0
     assert rows["B − A", "utility", "turning point"] == f"up to Γ = {point:.2f}"
-    assert rows["A: new", "utility", "turning point"] == "for every Γ up to 10"
 
 
-def test_the_table_has_a_few_odds_ratios_and_the_figure_a_band_for_each_policy(shown: Page) -> None:
-    table, figure = SENSITIVITY.table(shown), SENSITIVITY.figure(shown)
-    assert table is not None
-    assert [*table.frame] == ["no assumption", OFFICERS, "Γ = 1.5", "Γ = 2", "Γ = 3", "turning point"]
+def test_the_figure_has_a_band_for_each_policy(shown: Page) -> None:
+    figure = SENSITIVITY.figure(shown)
     assert figure is not None
     assert figure.draw is not None
-    (panel,) = figure.draw().axes
-    assert len(panel.collections) == 2
+    assert [len(panel.collections) for panel in figure.draw().axes] == [2]
 
 
 def test_why_decision_makers_bound_nothing_is_said() -> None:
-    people = cases(4000, 1, forgers=True).drop(columns="other")
-    page = evaluate("new", people, **LOGISTIC, **KEYS).page
+    page = evaluated(cases(4000, 1, forgers=True), **BY_OFFICERS).page
     sentence = "No bounds by decision makers: those of different decision makers exclude each other"
     assert sentence in " ".join(SENSITIVITY.told(page))
 
@@ -60,16 +53,12 @@ def test_bounds_of_a_difference_from_the_logged_decisions_are_those_of_the_polic
     value = logged.values["dr"].estimate
     for assumption in ("no assumption", 2.0):
         low, high, *_ = policy.bounded(assumption, ())["utility"]
-        difference, turned = (
-            Comparison(*pair).bounded(assumption)["utility"][:2]
-            for pair in ((logged, policy), (policy, logged))
-        )
-        assert difference == pytest.approx((low - value, high - value))
-        assert turned == pytest.approx((value - high, value - low))
+        for sign, *pair in ((1.0, logged, policy), (-1.0, policy, logged)):
+            found, ends = Comparison(*pair).bounded(assumption)["utility"], (low - value, high - value)
+            assert [*found[:2]] == pytest.approx(sorted(sign * end for end in ends))
 
 
 def test_without_labels_there_are_bounds_without_assumption_alone() -> None:
-    people = applicants(600)
-    unlabelled = judged(models_of(people, label=None), people["new"]).page
+    unlabelled = evaluated(applicants(600), label=None, drop=["repaid"]).page
     assert {record["view"] for record in SENSITIVITY.records(unlabelled)} == {"no assumption"}
     assert SENSITIVITY.figure(unlabelled) is None

@@ -1,20 +1,17 @@
 """Equal treatment: a hand-written estimate, known direct effects, refusals, decision makers and scores."""
 
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
 
-from fairall.evaluate import evaluate
 from fairall.evaluate.analyses import treatment
 from fairall.evaluate.analyses.treatment import equal_treatment
-from fairall.evaluate.estimated.nuisance import Fitted, fit
+from fairall.evaluate.estimated.nuisance import Fitted
 from fairall.evaluate.evaluation import Evaluation
-
-KEYS: dict[str, Any] = {"decision": "granted", "sensitive": "sex", "propensity": "p", "reference": "m"}
+from tests.evaluate.simulated import evaluated
 
 
 def people(n: int = 4000, direct: float = 0.0, shift: float = 1.0, seed: int = 0) -> pd.DataFrame:
@@ -28,9 +25,8 @@ def people(n: int = 4000, direct: float = 0.0, shift: float = 1.0, seed: int = 0
     return pd.DataFrame(table)
 
 
-def judged(table: pd.DataFrame, policy: Any = None, **keys: Any) -> Evaluation:
-    keys = {"propensity_model": "logistic", "not_features": ["chance"]} | KEYS | keys
-    return evaluate(policy, table, **keys)
+def judged(table: pd.DataFrame, policy: Any = None, **options: Any) -> Evaluation:
+    return evaluated(table, policy, **({"label": None, "propensity": "p", "reference": "m"} | options))
 
 
 def measures(evaluation: Evaluation, who: str = "f") -> dict[str, Any]:
@@ -45,82 +41,69 @@ def test_the_estimate_is_that_written_by_hand(monkeypatch: pytest.MonkeyPatch) -
     fitted = iter([Fitted(probability, "known", 0.0, 0.5) for probability in models])
     monkeypatch.setattr(treatment, "fit", lambda *_: next(fitted))
     values = measures(judged(table))
-    rates, parts = np.empty(2), np.empty((2, 600))
-    for k, (side, e) in enumerate(((woman, models[0]), (~woman, 1 - models[0]))):
-        weight, residual = side / e / (side / e).mean(), a - models[1 + k]
-        rates[k] = (models[1 + k] + weight * residual).mean()
-        parts[k] = models[1 + k] + weight * (residual - (weight * residual).mean())
-    adjusted, raw = rates[0] - rates[1], a[woman].mean() - a[~woman].mean()
-    assert values["adjusted"].estimate == pytest.approx(adjusted)
-    assert values["raw"].estimate == pytest.approx(raw)
-    assert values["explained"].estimate == pytest.approx(raw - adjusted)
+    sides, outcomes = np.stack([woman, ~woman]), np.stack(models[1:])
+    weight = sides / np.stack([models[0], 1 - models[0]])
+    weight /= weight.mean(1, keepdims=True)
+    residual = weight * (a - outcomes)
+    rates, raw = (outcomes + residual).mean(1), np.subtract(*(a[side].mean() for side in sides))
+    parts = outcomes + residual - weight * residual.mean(1, keepdims=True)
+    adjusted, odds = np.subtract(*rates), rates / (1 - rates)
+    expected = {
+        "raw": raw,
+        "adjusted": adjusted,
+        "explained": raw - adjusted,
+        "odds_ratio": odds[0] / odds[1],
+    }
+    assert {name: value.estimate for name, value in values.items()} == pytest.approx(expected)
     half = 1.96 * np.std(parts[0] - parts[1]) / np.sqrt(600)
     assert values["adjusted"].high - adjusted == pytest.approx(half, rel=0.05)  # few people are heeded
-    odds = rates / (1 - rates)
-    assert values["odds_ratio"].estimate == pytest.approx(odds[0] / odds[1])
     of_log = parts / (rates * (1 - rates))[:, None]
     factor = np.exp(1.96 * np.std(of_log[0] - of_log[1]) / np.sqrt(600))
-    assert values["odds_ratio"].high == pytest.approx(odds[0] / odds[1] * factor, rel=0.01)
+    assert values["odds_ratio"].high == pytest.approx(expected["odds_ratio"] * factor, rel=0.01)
 
 
-@pytest.mark.parametrize("direct", [0.0, 0.1])
-def test_features_explain_the_raw_gap_but_the_direct_effect(direct: float) -> None:
-    judgement = judged(people(direct=direct))
+def test_features_explain_the_raw_gap_but_the_direct_effect() -> None:
+    """A simulation has the coverage, also without a direct effect."""
+    judgement = judged(people(direct=0.1))
     values = measures(judgement)
+    adjusted = values["adjusted"]
     assert values["raw"].high < -0.15
-    assert values["adjusted"].low < -direct < values["adjusted"].high
-    assert (values["adjusted"].high < 0) == (values["odds_ratio"].high < 1) == (direct > 0)
-    assert values["explained"].estimate == pytest.approx(values["raw"].estimate + direct, abs=0.05)
+    assert adjusted.low < -0.1 < adjusted.high < 0
+    assert values["odds_ratio"].high < 1
     shown = judgement.table("treatment").set_index("measure")
-    assert shown.loc["adjusted", "estimate"] == values["adjusted"].estimate
+    assert shown.loc["adjusted", "estimate"] == adjusted.estimate
     (sentence,) = treatment.told(judgement.page)
-    assert f"by {100 * values['adjusted'].estimate:.1f}".replace("-", "−") in sentence
+    assert f"by {100 * adjusted.estimate:.1f}".replace("-", "−") in sentence
 
 
-def test_probabilities_of_a_policy_are_compared_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    table, recorded = people(2000, direct=0.1), Mock(wraps=fit)
-    monkeypatch.setattr(treatment, "fit", recorded)
-    adjusted = measures(judged(table, "chance"))["adjusted"]
-    assert adjusted.low < -0.1 < adjusted.high < adjusted.low + 0.03  # without the noise of drawn decisions
-    # Models learn a probability as a share of decisions.
-    _, *by_group = (call.args[1].reshape(2000, treatment.COPIES).mean(1) for call in recorded.call_args_list)
-    for sex, shares in zip("fm", by_group, strict=True):
-        assert (np.isnan(shares) == (table["sex"] != sex)).all()
-        assert np.nanmax(abs(shares - table["chance"])) <= 1 / treatment.COPIES
+def test_probabilities_of_a_policy_are_compared_too() -> None:
+    """Without the noise of drawn decisions."""
+    adjusted = measures(judged(people(2000, direct=0.1), "chance"))["adjusted"]
+    assert adjusted.low < -0.1 < adjusted.high < adjusted.low + 0.03
 
 
 @pytest.mark.parametrize(
-    ("table", "why"),
+    ("table", "keys", "measure", "why"),
     [
-        (people(shift=5.0), treatment.NO_OVERLAP),
-        (people(60), treatment.NO_OVERLAP),
-        (people(400).assign(x=1.0), treatment.NO_FEATURES),
+        (people(shift=5.0), {}, "adjusted", treatment.NO_OVERLAP),
+        (people(60), {}, "adjusted", treatment.NO_OVERLAP),
+        (people(400).assign(x=1.0), {}, "adjusted", treatment.NO_FEATURES),
+        (people(300).assign(f=0.4, m=0.6), {"sensitive": ["f", "m"]}, "adjusted", treatment.PROBABLE),
+        (
+            people(600).assign(granted=lambda table: table["granted"].mask(table["sex"] == "m", 1)),
+            {},
+            "odds_ratio",
+            treatment.NO_ODDS,
+        ),
     ],
 )
-def test_groups_that_cannot_be_compared_are_refused(table: pd.DataFrame, why: str) -> None:
-    evaluation = judged(table)
-    assert f"Equal treatment of f, the logged decisions: {why}" in [*treatment.told(evaluation.page)]
-
-
-def test_groups_by_probabilities_are_refused() -> None:
-    table = people(300).assign(f=0.4, m=0.6).drop(columns="sex")
-    assert measures(judged(table, sensitive=["f", "m"]))["adjusted"].why == treatment.PROBABLE
-
-
-def test_nobody_or_everybody_accepted_has_no_odds_ratio() -> None:
-    table = people(600)
-    everybody = judged(table.assign(granted=np.where(table["sex"] == "m", 1, table["granted"])))
-    assert measures(everybody)["odds_ratio"].why == treatment.NO_ODDS
-    assert measures(everybody)["adjusted"].high < 0
-
-
-def test_rows_of_a_person_count_once() -> None:
-    table = people(600, 0.1)
-    table["who"] = np.arange(600)
-    once, thrice = (
-        measures(judged(rows, person="who"))["adjusted"] for rows in (table, pd.concat([table] * 3))
-    )
-    assert thrice.high - thrice.low == pytest.approx(once.high - once.low, rel=0.15)
+def test_groups_that_cannot_be_compared_are_refused(
+    table: pd.DataFrame, keys: dict[str, Any], measure: str, why: str
+) -> None:
+    """The last ones have no odds ratio, since all men are accepted."""
+    evaluation = judged(table, **keys)
+    assert measures(evaluation)[measure].why == why
+    assert (measure != "adjusted") != (f": {why}" in "".join(treatment.told(evaluation.page)))
 
 
 def test_decision_makers_are_compared_by_themselves() -> None:
@@ -137,12 +120,10 @@ def test_decision_makers_are_compared_by_themselves() -> None:
     assert berg.low < 0 < berg.high
 
 
-def test_the_residual_difference_of_a_score() -> None:
-    """A score that is a feature is left out: here x and 0.1 for men; another one is x alone."""
+@pytest.mark.parametrize("lower", [0.5, 0.0])
+def test_the_residual_difference_of_a_score(lower: float) -> None:
+    """A score that is a feature is left out: here x, which is lower for women; another one is x alone."""
     table = people(2000)
-    woman = table["sex"] == "f"
-    scores = {True: expit(table["x"] - 0.5 * woman), False: expit(table["x"])}
-    for lower, score in scores.items():
-        value = measures(judged(table.assign(score=score), score=score.to_numpy()))["score"]
-        assert (value.high < -0.2) == lower
-        assert lower or value.low < 0 < value.high
+    score = expit(table["x"] - lower * (table["sex"] == "f"))
+    value = measures(judged(table.assign(score=score), score=score.to_numpy()))["score"]
+    assert value.high < -0.2 if lower else value.low < 0 < value.high

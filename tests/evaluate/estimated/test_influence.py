@@ -7,6 +7,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from scipy.special import expit, logit
+from sklearn.linear_model import LogisticRegression
 
 from fairall.evaluate.estimated.estimates import BLOCKS, NORMAL, Column, Estimate, Sample
 from fairall.evaluate.estimated.estimators import ESTIMATORS, People
@@ -58,15 +59,6 @@ def test_rows_of_a_person_count_together_in_blocks_of_many() -> None:
 # Estimators and rates
 
 
-def maximum_likelihood(inputs: np.ndarray, target: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Coefficients of a weighted logistic regression, by Newton's method."""
-    b = np.zeros(inputs.shape[1])
-    for _ in range(25):
-        p = expit(inputs @ b)
-        b += np.linalg.solve((inputs.T * (weight * p * (1 - p))) @ inputs, inputs.T @ (weight * (target - p)))
-    return b
-
-
 class SmallLog:
     """A log of 90 rows of 45 people, whose models are refitted by weighted maximum likelihood."""
 
@@ -80,8 +72,8 @@ class SmallLog:
         self.amounts = draw.uniform(1, 2, 90), draw.uniform(0.2, 0.6, 90)
 
     def fit(self, target: np.ndarray, rows: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, Parametric]:
-        b = maximum_likelihood(self.inputs, target.astype(float), weight * rows)
-        p = expit(self.inputs @ b)
+        model = LogisticRegression(C=np.inf, fit_intercept=False, solver="newton-cholesky", tol=1e-12)
+        p = model.fit(self.inputs, target, weight * rows).predict_proba(self.inputs)[:, 1]
         information = (self.inputs.T * (weight * rows * p * (1 - p))) @ self.inputs
         return p, Parametric(self.inputs, np.where(rows, target - p, 0.0), np.linalg.inv(information))
 

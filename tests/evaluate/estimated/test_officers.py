@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
-from fairall.evaluate import evaluate
 from fairall.evaluate.estimated.officers import OFFICERS, officers, strictness, why_not
 from fairall.evaluate.log import DecisionLog
 from tests.evaluate import simulated
+from tests.evaluate.simulated import evaluated
 
-KEYS: dict[str, Any] = simulated.KEYS | {"decision_maker": "officer"}
+BY_OFFICERS = {"decision_maker": "officer"}
 
 
 def cases(n: int, seed: int, *, forgers: bool = False) -> pd.DataFrame:
@@ -24,39 +24,26 @@ def cases(n: int, seed: int, *, forgers: bool = False) -> pd.DataFrame:
         forgers: whether labels depend on who decides, which the bounds do not allow.
     """
     draw = np.random.default_rng(seed)
-    score, hidden, sex = draw.normal(size=n), draw.normal(size=n), draw.choice(["f", "m"], n)
-    officer = draw.integers(10, size=n)
-    lenient = officer / 2.0 - 1.0
-    chance = expit(0.3 + score + hidden + (4.0 * (lenient - 1.25) if forgers else 0.0))
-    accepted = draw.random(n) < expit(lenient + 0.7 * score + hidden - 0.3 * (sex == "f"))
-    repays = (draw.random(n) < chance).astype(float)
-    return pd.DataFrame(
-        {
-            "score": score,
-            "sex": sex,
-            "officer": officer,
-            "granted": accepted.astype(int),
-            "repaid": np.where(accepted, repays, np.nan),
-            "new": expit(1.5 * score),
-            "other": expit(0.6 + 1.1 * score),
-        }
-    )
+    people = simulated.applicants(n, seed=seed)[["score", "sex"]]
+    hidden, officer = draw.normal(size=n), draw.integers(10, size=n)
+    lenient, seen = officer / 2.0 - 1.0, people["score"] + hidden
+    chance = expit(0.3 + seen + forgers * 4.0 * (lenient - 1.25))
+    decided = simulated.decided(people.assign(officer=officer), expit(lenient + seen), chance, draw)
+    return decided.drop(columns="truth").assign(steep=expit(1.0 + 1.5 * people["score"]))
 
 
 def log_of(people: pd.DataFrame, **keys: Any) -> DecisionLog:
     """The log of `cases`."""
-    return DecisionLog.of(people, not_features=("new", "other"), **(KEYS | keys))
+    return simulated.log_of(people, **(BY_OFFICERS | keys))
 
 
 def test_ends_are_those_of_the_known_population() -> None:
     """Two officers, one feature: the bounds by hand from probabilities, at their sampling errors."""
     draw, n = np.random.default_rng(0), 40_000
-    x, z = draw.integers(2, size=n), draw.integers(2, size=n)
+    x, z = draw.integers(2, size=(2, n))
     chance = np.array([[0.2, 0.6], [0.5, 0.9]])[z, x]  # of acceptance: the second officer is more lenient
-    y, accepted = draw.random(n) < np.array([0.3, 0.7])[x], draw.random(n) < chance
-    people = pd.DataFrame({"x": x, "sex": draw.choice(["f", "m"], n), "officer": z})
-    log = DecisionLog.of(people.assign(granted=1 * accepted, repaid=np.where(accepted, y, np.nan)), **KEYS)
-    ends = officers(log)
+    people = pd.DataFrame({"score": x, "sex": draw.choice(["f", "m"], n), "officer": z})
+    ends = officers(log_of(simulated.decided(people, chance, np.array([0.3, 0.7])[x], draw)))
     for value, expected in enumerate([(0.5 * 0.3, 0.5 * 0.3 + 0.5), (0.9 * 0.7, 0.9 * 0.7 + 0.1)]):
         np.testing.assert_allclose(ends[:, x == value].mean(1), expected, atol=0.015)
 
@@ -91,7 +78,6 @@ def test_there_are_as_many_levels_as_have_rows_enough(
 
 
 def test_decisions_taken_keep_their_observed_value() -> None:
-    people = cases(3000, 1).drop(columns=["new", "other"])
-    page = evaluate(None, people, propensity_model="logistic", outcome_model="logistic", **KEYS)
+    page = evaluated(cases(3000, 1), None, **BY_OFFICERS)
     limits = page.bounds[OFFICERS]["utility"]
-    assert (limits.low, limits.high) == pytest.approx([page.values["dr"].estimate] * 2)
+    assert limits[:2] == pytest.approx([page.values["dr"].estimate] * 2)

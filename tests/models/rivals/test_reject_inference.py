@@ -12,7 +12,7 @@ from sklearn.ensemble import IsolationForest
 from sklearn.linear_model import LogisticRegression
 
 from fairall.models.rivals.reject_inference import Table, probit
-from tests.models.rivals.test_rivals import built
+from tests.models.conftest import built
 
 SEED = 5
 

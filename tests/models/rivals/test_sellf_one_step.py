@@ -7,8 +7,7 @@ from fairall.data.people import Decided
 from fairall.models.classifier import ClassifierNet
 from fairall.models.rivals.sellf_one_step import PastPolicies, SellfOneStep
 from fairall.runtime.randomness import SeedStreams
-from tests.models.conftest import online_step, regional, warmed
-from tests.models.rivals.test_rivals import built
+from tests.models.conftest import built, online_step, regional, warmed
 
 
 def mean(weight: Tensor, values: Tensor) -> Tensor:
@@ -61,25 +60,23 @@ def test_weights_are_bounded_and_not_below_what_is_known_of_a_person(bound: floa
     learner = built("sellf_one_step", [0], f"protocol.max_ips_weight={bound or 'null'}")
     torch.nn.init.zeros_(learner.policy.last.weight)
     torch.nn.init.constant_(learner.policy.last.bias, -16.0)
-    for propensity, known in ((0.2, 0.2), (0.0, 1.1253516e-07)):
+    for propensity, known in ((0.2, 5.0), (0.0, 8886111.0)):
         batch = Decided.reveal(people, torch.full_like(people.s, propensity), people.s != 0)
-        found = learner.inverse_any(batch).flatten().tolist()
-        assert found == pytest.approx([min(1 / known, bound or 1 / known)] * 4, rel=1e-4)
+        expected = torch.full((1, 4), min(known, bound or known))
+        torch.testing.assert_close(learner.inverse_any(batch), expected, rtol=1e-4, atol=0)
         learner.past.add(learner.policy, learner.past_streams)  # which accepts with probability σ(−16)
 
 
-@pytest.mark.whole
 def test_past_policies_are_a_uniform_sample_of_all() -> None:
-    learner: SellfOneStep = built("sellf_one_step", range(1500))
-    past, anyone = PastPolicies(learner.policy, 4), torch.zeros(1500, 3, 1)
-    torch.nn.init.zeros_(learner.policy.last.weight)
+    learner: SellfOneStep = built("sellf_one_step", range(600))
+    past, bias = PastPolicies(learner.policy, 4), learner.policy.last.bias
     for t in range(12):
-        torch.nn.init.constant_(learner.policy.last.bias, t)  # by which the policy is known
+        torch.nn.init.constant_(bias, t)  # by which the policy is known
         past.add(learner.policy, learner.past_streams)
-    kept = torch.stack([*past.logits(anyone, 4)]).squeeze(-1)
+    kept = torch.stack([list(net.parameters())[-1].detach().flatten() for net in past.nets])
     times = torch.stack([(kept == t).any(0) for t in range(12)]).float()
     assert (times.sum(0) == 4).all()
-    torch.testing.assert_close(times.mean(1), torch.full((12,), 4 / 12), atol=0.045, rtol=0)
+    torch.testing.assert_close(times.mean(1), torch.full((12,), 4 / 12), atol=0.07, rtol=0)
 
 
 def test_the_policies_that_decided_are_remembered_and_those_of_the_warm_up_are_not() -> None:
