@@ -139,7 +139,7 @@ def _link(before: bytes, table: sql.Table, row: Iterable[Any]) -> bytes:
     """The entry of a row, by its values, after the entry before."""
     values = list(row)
     if table in ERASED:
-        place = [*table.c].index(ERASED[table])
+        place = table.c.keys().index(ERASED[table].name)  # comparing columns would make SQL
         salt = values.pop(place + 1)
         if salt is not None:  # else erased
             values[place] = _salted(salt, values[place])
