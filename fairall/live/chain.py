@@ -20,6 +20,7 @@ from fairall.live.store import CHAIN, CHAINED, ERASED, STATES, DamagedError, new
 
 AT_ONCE = 10_000  # values of a query
 HEAD = sql.select(CHAIN).order_by(CHAIN.c.id.desc()).limit(1)
+_as_json = json.JSONEncoder(default=bytes.hex).encode  # json.dumps would make an encoder for each row
 
 
 def append(connection: sql.Connection, table: sql.Table, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -143,7 +144,7 @@ def _link(before: bytes, table: sql.Table, row: Iterable[Any]) -> bytes:
         salt = values.pop(place + 1)
         if salt is not None:  # else erased
             values[place] = _salted(salt, values[place])
-    content = json.dumps([table.name, *values], default=bytes.hex).encode()
+    content = _as_json([table.name, *values]).encode()
     return hashlib.sha256(before + content).digest()
 
 
