@@ -38,10 +38,11 @@ def test_annotations_and_docstrings_have_no_mutants() -> None:
     assert {line for line, _, _ in mutants(SOURCE)} == {7, 11}
 
 
+@pytest.mark.whole
 def test_what_is_asserted_is_noticed_and_what_is_only_run_is_not(tmp_path: Path) -> None:
     (tmp_path / "fairall_example.py").write_text(SOURCE)
     (tmp_path / "test_example.py").write_text(TEST)
-    made = share("fairall_example.py", ["test_example.py"], 8, 0, tmp_path)
+    made = share("fairall_example.py", ["test_example.py"], 5, 0, tmp_path)
     noticed = made.groupby("line")["noticed"]
     assert noticed.all()[7]
     assert not noticed.any()[11]

@@ -73,6 +73,7 @@ class Recorded:
         assert learnt > 1
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("words", WORDS)
 def test_a_ledger_learns_as_a_run(words: str, tmp_path: Path) -> None:
     quick = ["schedule.warm_up_epochs=2", "schedule.phase1_epochs=2", f"outputs_dir={tmp_path}"]
@@ -83,6 +84,7 @@ def test_a_ledger_learns_as_a_run(words: str, tmp_path: Path) -> None:
     Recorded(*both, *world * bool(delay)).drives(tmp_path / "loans.db")
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", ["fairlog", "ensemble", "fairall_I_II"])
 def test_a_finished_run_goes_on(name: str, tmp_path: Path) -> None:
     words = [*SMALL, "schedule.phase1_epochs=2", f"outputs_dir={tmp_path}", f"model={name}"]
