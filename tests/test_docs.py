@@ -85,6 +85,7 @@ def test_code_parses_and_imports_what_there_is(page: Path) -> None:
                 assert [name.name for name in node.names if not hasattr(module, name.name)] == []
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("page", "needed"),
     [

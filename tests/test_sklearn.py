@@ -190,6 +190,7 @@ def test_weights_multiply_the_losses_of_labels() -> None:
     torch.testing.assert_close(rows.weight, expected)
 
 
+@pytest.mark.whole
 @pytest.mark.filterwarnings("ignore")
 def test_reductions_of_fairlearn() -> None:
     reductions = pytest.importorskip("fairlearn.reductions", reason="fairlearn is not installed")
@@ -391,6 +392,7 @@ def test_stratified_folds_with_marked_labels() -> None:
     assert np.isfinite(cross_val_score(policy, X, marked, scoring=policy_value, cv=StratifiedKFold(2))).all()
 
 
+@pytest.mark.whole
 def test_a_search_over_the_cost_of_a_pipeline_is_judged_at_one_cost() -> None:
     scaled = make_column_transformer(
         (StandardScaler(), ["age", "income"]), remainder="passthrough", verbose_feature_names_out=False

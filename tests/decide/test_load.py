@@ -33,6 +33,7 @@ def filled(address: str, outputs: Path) -> str:
     return address.format(run=version.run_id, model=model.name)
 
 
+@pytest.mark.whole
 def test_a_policy_by_its_run_or_its_address_in_mlflow(
     outputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import LOANS, imported
 
 KEYS = {
@@ -26,6 +28,7 @@ assert "matplotlib" not in sys.modules
 """
 
 
+@pytest.mark.whole
 def test_neither_python_nor_the_command_imports_a_framework(tmp_path: Path) -> None:
     words = "--policy propensity --outcome-model logistic --propensity-model logistic --groups sex,purpose"
     words += " drop=[id] --json -o"

@@ -58,7 +58,6 @@ select id from touched order by id"""
 METHODS = {"none": [*METHOD, "seeds=2"], "rows": MEMORY, "copies": COPIES, "known": KNOWN}
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("memory", METHODS)
 def test_verbs_in_any_order(memory: str, ledger: Make, tmp_path: Path) -> None:
     settings = [*METHODS[memory], f"live.horizon={HORIZON}d", "live.held_out=0.2", "live.explore=0.3"]

@@ -73,6 +73,7 @@ def greedy(*words: str) -> Training:
     return training_of("model=greedy", "seeds=1", *WORDS, *words)
 
 
+@pytest.mark.whole
 def test_oracles_earn_nearly_the_closed_form() -> None:
     training, of = greedy("dataset.rows.pool=40000"), cells()
     found = oracles(training.data, training.learner.setting, no_cache())
@@ -82,6 +83,7 @@ def test_oracles_earn_nearly_the_closed_form() -> None:
         assert np.ptp(rates) <= gap + 0.02
 
 
+@pytest.mark.whole
 def test_average_regret_at_one_cost_falls_as_the_root_of_time_or_faster() -> None:
     """Regret is what the best policy of the same gap earns more: neither unfairness nor chance helps."""
     # The selected learning rate, a constant one, leaves regret that no longer falls (docs/frontier.md).
@@ -98,6 +100,7 @@ def test_average_regret_at_one_cost_falls_as_the_root_of_time_or_faster() -> Non
     assert np.polyfit(np.log(np.arange(5, 40)), np.log(average[5:]), 1)[0] < -0.5
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("model", ["greedy", "unfairlog model.decision=deterministic"])
 def test_learners_find_the_threshold_of_each_person(model: str, tmp_path: Path) -> None:
     schedule = {"time_steps": 60, "applicants": 64, "warm_up_applicants": 512}

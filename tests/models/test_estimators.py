@@ -102,6 +102,7 @@ print(archive_of(fitted(boosted_trees(), x, (x[:, 0] > 0) * 1.0)))
 """
 
 
+@pytest.mark.whole
 def test_an_archive_has_the_same_bytes_in_another_process() -> None:
     x = np.random.default_rng(0).normal(size=(200, 3))
     own = archive_of(fitted(boosted_trees(), x, (x[:, 0] > 0) * 1.0))

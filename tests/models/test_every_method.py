@@ -311,6 +311,7 @@ RULES = [
     f"{EQUAL} fairness.blind=true {GROUPS}",
     f"{GROUPS} {PARITY} {EXPLORE}=bounded",
 ]
+QUICK = 4  # of them are tried by `make test`
 # Rules that methods do not run under: what is in the words, of which methods, and what they are told.
 WHY_NOT = [
     ("", {"opt_fair"}, r"model=opt_fair reads K, and the data set has "),
@@ -338,7 +339,9 @@ WHY_NOT = [
 ]
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(
+    "rule", [*RULES[:QUICK], *(pytest.param(rule, marks=pytest.mark.whole) for rule in RULES[QUICK:])]
+)
 @pytest.mark.parametrize("name", FILES)
 def test_every_method_runs_under_every_rule_or_says_in_a_line_why_not(
     name: str, rule: str, finish: Start

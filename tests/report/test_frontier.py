@@ -17,6 +17,7 @@ SMALL = """
 """.split()
 
 
+@pytest.mark.whole
 def test_a_curve_for_each_method_and_for_the_oracle(tmp_path: Path) -> None:
     of = "model=greedy dataset=fico fairness=demographic_parity fairness.slack=0,1".split()
     runs = points([*of, *SMALL, f"outputs_dir={tmp_path}"], Display(progress_only=True))

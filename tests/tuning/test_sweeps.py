@@ -100,6 +100,7 @@ def test_a_sweep_makes_the_rest_selects_and_is_exported(reported: Callable[..., 
         reported("nonsense")
 
 
+@pytest.mark.whole
 @pytest.mark.usefixtures("broken")
 def test_a_seeded_sampler_tries_the_same_points_after_a_kill() -> None:
     words = [*SMALL, "model.clf_arch=[32,32]", "model.learning_rate=tag(log,interval(1e-3,1e-1))"]
@@ -116,6 +117,7 @@ def test_a_seeded_sampler_tries_the_same_points_after_a_kill() -> None:
     assert [type(point["schedule.warm_up_epochs"]) for point in tried["whole"]] == [int] * 3
 
 
+@pytest.mark.whole
 def test_a_failed_point_has_a_reason_and_is_tried_again(
     broken: set[float], reported: Callable[..., str]
 ) -> None:
@@ -167,6 +169,7 @@ def test_a_study_is_in_a_database_of_optuna() -> None:
     assert UNUSABLE in nowhere
 
 
+@pytest.mark.whole
 @pytest.mark.usefixtures("broken")
 def test_of_a_sweep_that_is_started_several_times_every_point_is_tried_once() -> None:
     with ProcessPoolExecutor(3, get_context("fork")) as processes:

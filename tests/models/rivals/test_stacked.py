@@ -19,6 +19,7 @@ def learnt(steps: int, n: int = 200, interaction: float = 0.0, **changes: Any) -
     return learner
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("interaction", "best"), [(0.0, "linear"), (1.0, "trees")])
 def test_the_classifiers_that_foretell_labels_have_the_weight(interaction: float, best: str) -> None:
     share = learnt(8, interaction=interaction).share
