@@ -54,6 +54,8 @@ def test_a_person_who_comes_back_is_decided_on_by_own_labels_where_these_agree(f
     learner = taught(built("stacked", [0, 1]), population, fresh=fresh)
     assert (learner.worth >= 2.0).all() if fresh else (learner.worth == 0.02).all()
     policy, of_new = (learner.propensity(of.x, of.s, STREAMS) for of in (population, new))
+    as_new = learner.of_known(population.x, population.s)[0]
+    assert torch.equal(as_new, learner.log_odds(population.x, population.s, STREAMS)) == fresh
     expected, least = (policy, 0.8) if fresh else (population.label, 0.95)
     assert (accepted(learner, population) == expected).float().mean() > least
     assert torch.equal(accepted(learner, new), of_new) or fresh  # people who are alike and others
