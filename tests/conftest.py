@@ -8,6 +8,7 @@ import itertools
 import os
 import shlex
 import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -20,6 +21,7 @@ from typing import Any
 import pytest
 import torch
 from filelock import FileLock
+from sqlalchemy import Engine, event
 from torch import Tensor
 
 from benchmarks import in_process
@@ -95,6 +97,21 @@ def _compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
         if native.kernels() is None or max(kept, default=0.0) > source.stat().st_mtime:
             return
         compile_code()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _without_waiting_for_disks() -> Iterator[None]:
+    """Let neither files nor SQLite wait for the disk: what tests look at survives all but a loss of power."""
+
+    def at_once(connection: Any, _: object) -> None:
+        if isinstance(connection, sqlite3.Connection):
+            connection.execute("pragma synchronous = off")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "fsync", lambda _: None)
+        event.listen(Engine, "connect", at_once)
+        yield
+        event.remove(Engine, "connect", at_once)
 
 
 @pytest.fixture(scope="session", autouse=True)
