@@ -8,7 +8,7 @@ from pathlib import Path
 from fairall import load_results
 from fairall.display import Item, print_table
 from fairall.report import UNTESTED
-from reproduction.board import BASELINE, RIVAL, board, cpu_seconds
+from reproduction.board import BASELINE, RIVAL, Board, cpu_seconds
 from reproduction.figures import curve_figures
 from reproduction.leaderboard_figures import board_figures
 from reproduction.leaderboard_tables import (
@@ -43,8 +43,8 @@ def leaderboard(
     planned = with_runs(planned, load_results(outputs / "runs").results)
     reasons, cpu = {one.key: reason for one, reason in failures}, cpu_seconds(outputs / "reproduction.csv")
     plain = [one for one in planned if one.sweep not in VARIANTS]
-    every, own = (board(some, reasons, cpu) for some in (planned, plain))
-    tables, standings = [*map(task_table, every.tasks.values())], standings_table(own)
+    every, own = (Board(some, reasons, cpu) for some in (planned, plain))
+    tables, standings = [task_table(every, dataset) for dataset in every.runs], standings_table(own)
     compared: dict[str, Sequence[Item]] = {
         "All tasks": [standings_table(own, "leaderboard_short"), standings, *board_figures(own)],
         "Rows that decide alike": [standings_table(every, "leaderboard_alike")],
@@ -57,7 +57,7 @@ def leaderboard(
         "Methods over time": curve_figures(plain, **WORDS["curve"]),
         "Methods": [method_table(own, name) for name in own.methods],
     }
-    counts = {"methods": len(own.methods), "tasks": len(own.tasks), "runs": len(planned)}
+    counts = {"methods": len(own.methods), "tasks": len(own.runs), "runs": len(planned)}
     counts |= {"further": len(every.methods) - len(own.methods), "finished": len(runs_of(planned))}
     for table in tables if quick else [standings]:
         print_table(table)

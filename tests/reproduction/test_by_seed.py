@@ -17,8 +17,6 @@ from reproduction.plan import Planned, with_runs
 from reproduction.worlds import worlds
 from tests.reproduction.collection import planned, result
 
-DOCS = Path(__file__).parents[2] / "docs"
-
 
 def finished() -> list[Planned]:
     """Two made-up runs of the leaderboard, and one that is missing."""
@@ -61,9 +59,3 @@ def test_every_study_publishes_its_values_by_seed(
         monkeypatch.setattr(module, name, replaced)
     command([])
     assert told == [one.key for one in finished()]
-
-
-def test_pages_link_values_by_seed() -> None:
-    pages = "".join(page.read_text() for page in DOCS.glob("*.md"))
-    for name in ("leaderboard", "ablation", "worlds", "questions_truth"):
-        assert f"<!-- begin: {BESIDE}{name}_by_seed -->" in pages
