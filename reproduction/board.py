@@ -118,9 +118,10 @@ class Board:
     @cached_property
     def means(self) -> pd.DataFrame:
         """Means over seeds: a row per data set and method with values, a column per measure."""
-        return pd.DataFrame(
-            {key: of.groupby(level="dataset", sort=False).mean().stack() for key, of in self.values.items()}
-        ).dropna(subset=UTILITY.name)
+        found = {
+            key: of.groupby(level="dataset", sort=False).mean().stack() for key, of in self.values.items()
+        }
+        return pd.DataFrame(found, found[UTILITY.name].dropna().index)
 
     @cached_property
     def reasons(self) -> dict[tuple[str, str], str]:
@@ -203,7 +204,7 @@ class Board:
 
 
 def _place(standing: tuple[str, dict[str, Any]]) -> tuple[int, float]:
-    rank, share = (standing[1].get(key) for key in (f"rank_{UTILITY.name}", "share"))
+    rank, share = standing[1][f"rank_{UTILITY.name}"], standing[1].get("share")
     return rank.best, -share.mean if share else math.inf
 
 

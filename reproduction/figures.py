@@ -145,10 +145,10 @@ def plane(
         # One that loses would compress the axis of all others.
         if y and y.mean >= 0:
             yield Mark(panel, (x, y), {"marker": mark, "color": GREY, "ms": 5, "label": REFERENCES[policy]})
-    means = pd.DataFrame([(x.mean, y.mean) for x, y in spreads.values() if x and y])
-    front = means.loc[undominated(means[0], means[1])].sort_values([0, 1])
-    look = {"color": GREY, "ls": "--", "lw": 0.8, "zorder": 0, "label": "Pareto front"}
-    yield Mark(panel, front[[1]].set_index(100 * front[0]), look)
+    known = [(100 * x.mean, y.mean) for x, y in spreads.values() if x and y]
+    means = pd.DataFrame(known, columns=[0, 1], dtype=float)
+    front = means.loc[undominated(means[0], means[1])].sort_values([0, 1]).set_index(0)
+    yield Mark(panel, front, {"color": GREY, "ls": "--", "lw": 0.8, "zorder": 0, "label": "Pareto front"})
 
 
 def draw_rows(names: Sequence[str], panels: Mapping[str, Sequence[Point]], columns: int) -> Figure:

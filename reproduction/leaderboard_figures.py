@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from fairall.display import GREY, PageFigure, handles_of, legend_below
@@ -16,12 +15,11 @@ from reproduction.board import BETTER, DPU, UTILITY, Board
 from reproduction.figures import draw_rows, mark_of, plane
 from reproduction.items import figure_of, grid_of
 from reproduction.plan import row_label
-from reproduction.study_figures import draw_panels
+from reproduction.study_figures import Mark, draw_panels
 from reproduction.words import words_of
 
 WORDS = words_of("leaderboard")
-# From orange by white to blue, light enough for black digits.
-TINTS = LinearSegmentedColormap.from_list("tints", ["#F0A860", "#FFFFFF", "#7DB4DC"])
+TINTS = "RdBu"  # light enough for black digits at half its strength
 
 
 def board_figures(own: Board) -> list[PageFigure]:
@@ -36,7 +34,7 @@ def board_figures(own: Board) -> list[PageFigure]:
 
 def draw_plane(own: Board) -> Figure:
     """Draw utility against unfairness, a panel per task."""
-    marks = []
+    marks = list[Mark]()
     for dataset, runs in own.runs.items():
         title = f"{dataset_label(dataset)}, {own.policies[dataset]} initial policy"
         marks += plane(title, runs, DPU, UTILITY)
@@ -78,7 +76,9 @@ def draw_pairs(own: Board) -> Figure:
             weight = "bold" if {pair, pair[::-1]} & own.surely[measure] else "normal"
             text = f"{100 * value:.0f}"
             axes.text(column, row, text, ha="center", va="center", fontsize=4.5, fontweight=weight)
-        axes.imshow(values.unstack().loc[names, names], cmap=TINTS, vmin=0.0, vmax=1.0, aspect="auto")
+        axes.imshow(
+            values.unstack().loc[names, names], cmap=TINTS, alpha=0.5, vmin=0.0, vmax=1.0, aspect="auto"
+        )
         axes.set_xticks(range(len(names)), map(row_label, names), rotation=90)
         axes.set_title(title)
     panels[0].set_yticks(range(len(names)), map(row_label, names))

@@ -114,31 +114,35 @@ def versus_table(own: Board, first: str, second: str) -> PageTable:
 
     The p-values are Holm-corrected over tasks, the intervals are of each difference alone.
     """
-    names = {name: row_label(name) for name in (first, second)}
+    names, shown = [first, second], cells_of(own)
     tasks = [data for data in own.runs if all((data, name) in own.means.index for name in names)]
-    cells, counts = {data: list[Cell | str]() for data in tasks}, list[str]()
+    columns, counts = list[list[Cell | str]](), list[str]()
     for one in RANKED if tasks else ():
-        pairs = {data: own.values[one.name].loc[data, [*names]] for data in tasks}
-        both = [pair.dropna() for pair in pairs.values()]
-        tests = holm([paired_p(pair[first], pair[second]) for pair in both])
-        won = []
-        for (data, pair), p in zip(pairs.items(), tests, strict=True):
-            won.append((sign(one) * pair.mean()).idxmax() if p is not None and p < LEVEL else None)
-            cells[data] += [
-                *(Cell(mean_std(of.mean(), of.std()), best=name == won[-1]) for name, of in pair.items()),
-                mean_interval(paired_difference(pair[first], pair[second])),
-                "" if p is None else f"{p:.2g}",
-            ]
-        counts += [*(f"{won.count(name)} of {len(tasks)}" for name in names), "", ""]
-    rows = [Row(dataset_label(data), own.policies[data], row) for data, row in cells.items()]
+        pairs = [own.values[one.name].loc[data, names].dropna() for data in tasks]
+        tests = holm([paired_p(pair[first], pair[second]) for pair in pairs])
+        sure = [p is not None and p < LEVEL for p in tests]
+        better = [(sign(one) * pair.mean()).idxmax() for pair in pairs]
+        for name in names:
+            won = [of == name and known for of, known in zip(better, sure, strict=True)]
+            texts = [shown.loc[(data, name), one.name] for data in tasks]
+            columns.append([Cell(text, best=best) for text, best in zip(texts, won, strict=True)])
+            counts.append(f"{sum(won)} of {len(tasks)}")
+        columns.append([mean_interval(paired_difference(pair[first], pair[second])) for pair in pairs])
+        columns.append(["" if p is None else f"{p:.2g}" for p in tests])
+        counts += ["", ""]
+    rows = [
+        Row(dataset_label(data), own.policies[data], row)
+        for data, row in zip(tasks, zip(*columns, strict=True), strict=True)
+    ]
     rows += [Row("all tasks", "significantly better", counts)] if tasks else []
+    labels = [*map(row_label, names)]
     return _table(
         "versus",
-        [heading.format(*names.values()) for heading in WORDS["versus"]],
+        [heading.format(*labels) for heading in WORDS["versus"]],
         rows,
         [one for one in own.planned if one.row in names],
         key=f"leaderboard_{first}_{second}",
-        title=" and ".join(names.values()),
+        title=" and ".join(labels),
     )
 
 

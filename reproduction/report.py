@@ -11,7 +11,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from fairall import Result, load_logged_results, load_results, places
-from fairall.display import Item, PageFigure, PageTable, print_table
+from fairall.display import Item, PageFigure, PageTable
 from fairall.report import UNTESTED
 from reproduction.alignment import alignment_figure, alignment_table
 from reproduction.claims import REAL, SYNTHETIC, claims_table, counts_table, judge
@@ -21,8 +21,6 @@ from reproduction.pages import publish, refuse
 from reproduction.plan import (
     DATASETS,
     EVERY,
-    METHODS,
-    OPTIMAL,
     PAPER,
     PLACES,
     SPLITS,
@@ -69,11 +67,7 @@ def report(
     here = sum(run is not None for run in of_paper.values())
     quick = not interpretable(config.preset)
     opening = [WORDS["opening"].format(here=here, needed=len(of_paper)), *[UNTESTED] * quick]
-    left_out = [f"{path}: {reason}" for path, reason in found.left_out]
-    print("\n".join([*opening, *(f"Left out: {line}" for line in left_out)]))
-    for item in items:
-        if isinstance(item, PageTable) and item.key == "counts" and item.shown:
-            print_table(item)
+    print(*opening, sep="\n")
     keys, shown = {one.key for one in planned}, {run.path for run in runs_of(planned)}
     # Made by other versions than the run that is shown.
     passed_over = sorted(str(run.path) for run in found.results if run.key in keys and run.path not in shown)
@@ -87,7 +81,7 @@ def report(
         known=lambda: [item.key for item in contents([], [])[0]],
         runs=[one for one in planned if one.sweep in SPLITS],
         opening=opening,
-        left_out=left_out,
+        left_out=[f"{path}: {reason}" for path, reason in found.left_out],
         passed_over=passed_over,
         not_run=[item for item in items if not item.shown and item.lacking],
     )
@@ -100,7 +94,10 @@ def contents(runs: Sequence[Result], overrides: Sequence[str]) -> tuple[list[Ite
         runs: finished.
         overrides: as of `report`.
     """
-    planned = with_runs(sorted(plan((*EVERY, *SPLITS), overrides, once=False), key=_order), runs)
+    by_dataset = sorted(
+        plan((*EVERY, *SPLITS), overrides, once=False), key=lambda one: DATASETS.index(one.dataset)
+    )
+    planned = with_runs(by_dataset, runs)
     items = [item for group in WORDS["items"] for item in items_of(group, planned)]
     if interpretable(planned[0].config.preset):
         items.insert(0, counts_table([item for item in items if isinstance(item, PageTable) and item.shown]))
@@ -120,8 +117,11 @@ def items_of(group: str, planned: Sequence[Planned]) -> list[Item]:
             continue
         for some in by_words(chosen(runs, spec.get("of", {})), spec["key"]).values():
             facts = some[0] | {"setting": words(spec.get("setting", ""), some[0])}
-            shown = {name: words(of, facts) if isinstance(of, str) else of for name, of in spec.items()}
-            own = {name: shown[name] for name in shown.keys() - {"kind", "of", "besides"}}
+            own = {
+                name: words(of, facts) if isinstance(of, str) else of
+                for name, of in spec.items()
+                if name not in ("kind", "of")
+            }
             if "besides" in spec:
                 own["besides"] = [run["planned"] for run in chosen(runs, {"sweep": spec["besides"]})]
             made = KINDS[spec["kind"]]([run["planned"] for run in some], **own)
@@ -151,9 +151,3 @@ KINDS: dict[str, Callable[..., Iterable[Item] | Item]] = {
     "hyperparameters": hyperparameter_table,
 }
 """What makes items of runs, by kind."""
-
-
-def _order(one: Planned) -> tuple[int, int]:
-    """Order of the paper's tables: by data set, then by method, unknown ones last."""
-    methods = (*METHODS, *OPTIMAL, one.model)
-    return (*DATASETS, one.dataset).index(one.dataset), methods.index(one.model)

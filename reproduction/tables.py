@@ -75,10 +75,9 @@ def methods_table(
 
 def by_dataset(planned: Iterable[Planned]) -> dict[str, list[Planned]]:
     """Some runs by data set, in order."""
-    found: dict[str, list[Planned]] = {}
-    for one in planned:
-        found.setdefault(one.dataset, []).append(one)
-    return found
+    every = [*planned]
+    names = dict.fromkeys(one.dataset for one in every)
+    return {name: [one for one in every if one.dataset == name] for name in names}
 
 
 def printed_values(run: Result, measure: Quantity) -> tuple[float, float] | None:
@@ -123,23 +122,20 @@ def acceptance_table(planned: Sequence[Planned], **shown: Any) -> PageTable:
     return table_of(GROUPS, rows, None, **shown)
 
 
-def hyperparameter_table(planned: Sequence[Planned], **shown: Any) -> PageTable:
+def hyperparameter_table(planned: Sequence[Planned], **of_page: Any) -> PageTable:
     """Hyperparameters of finished runs, beside the paper's selection in conf/hparams/."""
-    ours, papers = dict[tuple[str, str], dict[str, Any]](), dict[tuple[str, str], dict[str, Any]]()
-    for one in planned:
-        if one.run is not None and one.model in METHODS:
-            pair = one.model, one.dataset
-            ours[pair], paper = _flat(one.config.model), hyperparameters(*pair).get("model", {})
-            papers[pair] = _flat(paper)
-    columns, rows = [name for name in DATASETS if name in {dataset for _, dataset in ours}], []
-    for model in METHODS:
-        for key in dict.fromkeys(key for name in columns for key in papers.get((model, name), ())):
-            cells = []
-            for name in columns:
-                value, other = (_value(of.get((model, name), {}).get(key)) for of in (ours, papers))
-                cells.append(Cell(value, f"{other}, differs" if other and other != value else ""))
-            rows.append(Row(method_label(model), key.rstrip("_"), cells))
-    return table_of(map(dataset_label, columns), rows, None, **shown)
+    cells: dict[tuple[str, str], dict[str, Cell]] = {}
+    finished = [one for one in planned if one.run is not None and one.model in METHODS]
+    for one in sorted(finished, key=lambda one: METHODS.index(one.model)):
+        ours = _flat(one.config.model)
+        for key, paper in _flat(hyperparameters(one.model, one.dataset).get("model", {})).items():
+            shown, printed = _value(ours.get(key)), _value(paper)
+            beside = f"{printed}, differs" if printed and printed != shown else ""
+            row = cells.setdefault((method_label(one.model), key.rstrip("_")), {})
+            row[one.dataset] = Cell(shown, beside)
+    columns = [name for name in DATASETS if name in {one.dataset for one in finished}]
+    rows = [Row(*place, [row.get(name, "") for name in columns]) for place, row in cells.items()]
+    return table_of(map(dataset_label, columns), rows, None, **of_page)
 
 
 def _flat(node: Mapping[str, Any]) -> dict[str, Any]:
