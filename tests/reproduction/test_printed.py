@@ -44,7 +44,6 @@ def test_more_than_a_tenth_collapsed_is_judged_on_survivors(gone: int) -> None:
         low = high = np.nan
         if len(drawn_from) >= 10:
             low, high = predictive_interval(drawn_from.to_numpy()[:, None], 10, statistic)
-            # Half a unit of the printed digit is allowed for.
             assert one["inside"] == (low - 0.0005 <= paper <= high + 0.0005)
         shown = [paper, getattr(values, statistic)(), getattr(survivors, statistic)(), low, high]
         keys = ["printed", "ours", "of_survivors", "predictive_low", "predictive_high"]
@@ -61,6 +60,14 @@ def test_a_single_seed_has_no_deviation_and_nine_say_nothing() -> None:
 @pytest.mark.parametrize(("since", "n"), [(101, 2), (102, 0)])
 def test_a_seed_that_accepts_again_has_not_collapsed(since: int, n: int) -> None:
     assert collapsed(near_print(2, since, 10)).sum() == n
+
+
+@pytest.mark.parametrize(("beyond", "inside"), [(0.0004, True), (0.0006, False)])
+def test_rounding_of_printed_values_is_allowed_for(beyond: float, inside: bool) -> None:
+    run = near_print()
+    low, _ = predictive_interval(run.values(UTILITY).to_numpy()[:, None], 10, "mean")
+    run.per_seed[UTILITY] += 0.194 + beyond - low
+    assert [*records(run)[0]["inside"]] == [inside]
 
 
 def test_coverage_of_predictive_intervals() -> None:
