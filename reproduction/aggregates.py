@@ -114,10 +114,11 @@ def probability_of_improvement(apart: pd.Series) -> Spread:
     what is below 0.025^(1/n).
 
     Args:
-        apart: X − Y by data set and replicate.
+        apart: X − Y by data set and replicate, NaN where one has no value.
     """
-    rng, won = np.random.default_rng(0), _won(apart)
-    n = len(won)
+    first = (np.sign(apart.dropna()) + 1) / 2  # 1 where the first is better, ½ where equal, else 0
+    won = [own.droplevel("dataset") for _, own in first.groupby(level="dataset", sort=False)]
+    rng, n = np.random.default_rng(0), len(won)
     draws = [_drawn(rng, np.ones(DRAWS, dtype=int), len(own)) @ own / len(own) for own in won]
     weights = rng.dirichlet(np.ones(n + 1), size=DRAWS)
     known = (weights[:, :n].T * draws).sum(0)
@@ -126,25 +127,20 @@ def probability_of_improvement(apart: pd.Series) -> Spread:
     return Spread(value, None, (float(low), min(float(high), 1.0)))  # sums may round up
 
 
-def improvements(apart: pd.DataFrame) -> dict[Pair, Spread]:
-    """`probability_of_improvement` of the first of each ordered pair of methods over the second.
-
-    Args:
-        apart: of `differences`, by data set and replicate.
-    """
-    both = [(pair, own.dropna()) for pair, own in apart.items()]
-    every = [*both, *(((other, one), -own) for (one, other), own in both)]
-    return {pair: probability_of_improvement(own) for pair, own in every}
-
-
 def improved(apart: pd.DataFrame) -> pd.DataFrame:
     """Probability of improvement of each pair by replicate, less ½; its mean is that over data sets.
 
     Args:
-        apart: as for `improvements`; data sets are fixed.
+        apart: of `differences`, by data set and replicate; data sets are fixed.
     """
     won = np.sign(apart) / 2
     return (won / won.groupby(level="dataset").transform("count")).groupby(level="seed", sort=False).sum()
+
+
+def shares_won(apart: pd.DataFrame) -> pd.Series:
+    """The mean of `probability_of_improvement` of each ordered pair of methods."""
+    won = ((np.sign(apart) + 1) / 2).groupby(level="dataset", sort=False).mean().mean()
+    return pd.concat([won, (1 - won).swaplevel()])
 
 
 def surely_better(apart: pd.DataFrame) -> set[Pair]:
@@ -177,12 +173,6 @@ def ranks(methods: Sequence[str], better: AbstractSet[Pair]) -> dict[str, Rank]:
     """
     winners, losers = ([pair[k] for pair in better] for k in (0, 1))
     return {name: Rank(1 + losers.count(name), len(methods) - winners.count(name)) for name in methods}
-
-
-def _won(apart: pd.Series) -> list[pd.Series]:
-    """Of each data set, by replicate: 1 where the first of a pair is better, ½ where equal, else 0."""
-    won = (np.sign(apart) + 1) / 2
-    return [own.droplevel("dataset") for _, own in won.groupby(level="dataset", sort=False)]
 
 
 def _drawn(rng: np.random.Generator, times: np.ndarray, n: int) -> np.ndarray:

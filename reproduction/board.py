@@ -13,14 +13,14 @@ import numpy as np
 import pandas as pd
 
 from fairall import Result
-from fairall.metrics import Quantity, Spread
+from fairall.display import number
+from fairall.metrics import Quantity
 from fairall.report import WITH_ROW, first_reference, measures
 from reproduction.aggregates import (
     Pair,
     Rank,
     differences,
     improved,
-    improvements,
     interquartile_mean,
     middle,
     probability_of_improvement,
@@ -54,123 +54,118 @@ NOT_MADE, NO_VALUE = "not made", "no seed has a value"
 
 
 @dataclass(frozen=True)
-class Task:
-    """A data set after an initial policy, and the runs of all methods there.
+class Board:
+    """Runs of methods on tasks, a data set after an initial policy each, and what follows from them.
 
     A method with other words, as `fairlog cut`, counts as a method of its own (`Planned.row`).
 
     Attributes:
-        planned: by method, finished or not.
+        planned: finished or not, in the order of the sweeps.
         failures: by key of a run, why there is none.
-        cpu: seconds by words of a run, of those that `python -m reproduction` measured.
+        cpu: of `cpu_seconds`.
     """
 
-    planned: Mapping[str, Planned]
+    planned: Sequence[Planned]
     failures: Mapping[str, str]
     cpu: Mapping[frozenset[str], float]
 
-    @property
-    def initial_policy(self) -> str:
-        """Name of the initial policy of all runs."""
-        return next(iter(self.planned.values())).name("initial_policy")
-
     @cached_property
-    def runs(self) -> dict[str, Result]:
-        """Finished runs by method."""
-        return {name: one.run for name, one in self.planned.items() if one.run is not None}
-
-    @cached_property
-    def levels(self) -> pd.DataFrame:
-        """Means of the references, plain units: a row per policy, a column per measure; NaN for none."""
-        found = {
-            one.name: [first_reference(self.runs.values(), policy, one.name) for policy in WITH_ROW]
-            for one in MEASURES
-        }
-        means = pd.DataFrame(found, WITH_ROW).map(lambda spread: spread.mean if spread else math.nan)
-        return means.assign(**_beside(means, means.loc["oracle"]))
-
-    @cached_property
-    def values(self) -> dict[str, pd.DataFrame]:
-        """By measure, plain units: a row per seed, and a column per method that has values."""
-        runs = {name: run for name, run in self.runs.items() if len(run.values(UTILITY.name))}
-        own = {
-            one.name: pd.DataFrame({name: run.values(one.name) for name, run in runs.items()}, dtype=float)
-            for one in MEASURES
-        }
-        found = _beside(own, self.levels.loc["oracle"]) | own
-        return {name: of.dropna(axis=1, how="all") for name, of in found.items()}
+    def runs(self) -> dict[str, dict[str, Result]]:
+        """Finished runs by data set and method."""
+        own = by_dataset(self.planned).items()
+        return {data: {one.row: one.run for one in of if one.run is not None} for data, of in own}
 
     @property
-    def methods(self) -> list[str]:
-        """Methods with values of `UTILITY`, in the order of the sweeps; others have no values at all."""
-        return [*self.values[UTILITY.name]]
-
-    @property
-    def reasons(self) -> dict[str, str]:
-        """Why methods have no values."""
-        return {
-            name: NO_VALUE if one.run else self.failures.get(one.key, NOT_MADE)
-            for name, one in self.planned.items()
-            if name not in self.methods
-        }
-
-    def seconds(self, method: str) -> float:
-        """Measured processor time of a run; NaN where it was not measured."""
-        return self.cpu.get(_words(self.planned[method].words), math.nan)
-
-    @property
-    def compared(self) -> bool:
-        """Whether the methods are compared: not where their numbers may not be interpreted."""
-        return all(interpretable(one.config.preset) for one in self.planned.values())
-
-    @cached_property
-    def ranks(self) -> dict[str, dict[str, Rank]]:
-        """Ranks by measure and method; of no measure if not `compared`."""
-        scores = {one.name: _sign(one) * self.values[one.name] for one in RANKED if self.compared}
-        return {key: ranks([*own], surely_better(differences(own))) for key, own in scores.items()}
-
-    @cached_property
-    def front(self) -> set[str]:
-        """Methods that no other beats in mean effective utility and in mean DPU; none if not `compared`."""
-        dpu, utility = (self.values[one.name].mean() for one in (DPU, UTILITY))
-        return {*undominated({name: (dpu[name], utility[name]) for name in self.methods if self.compared})}
-
-
-@dataclass(frozen=True)
-class Board:
-    """All tasks, and what follows from them.
-
-    Attributes:
-        tasks: by data set, in the order of the sweeps.
-    """
-
-    tasks: Mapping[str, Task]
-
-    @property
-    def planned(self) -> list[Planned]:
-        """All runs."""
-        return [one for task in self.tasks.values() for one in task.planned.values()]
+    def policies(self) -> dict[str, str]:
+        """Names of the initial policies by data set."""
+        return {one.dataset: one.name("initial_policy") for one in self.planned}
 
     @property
     def methods(self) -> list[str]:
         """In the order of the sweeps."""
         return list(dict.fromkeys(one.row for one in self.planned))
 
-    def table(self, measure: str) -> pd.DataFrame:
-        """Values: a column per method that has any, a row per data set and seed."""
-        tasks = {dataset: task.values[measure] for dataset, task in self.tasks.items()}
-        found = pd.concat(tasks, names=["dataset", "seed"])
-        return found[[name for name in self.methods if name in found]]
+    @cached_property
+    def levels(self) -> pd.DataFrame:
+        """Means of the references, plain units: a row per data set and policy, NaN for none."""
+        pairs = pd.MultiIndex.from_product([self.runs, WITH_ROW], names=["dataset", "policy"])
+        found = {
+            one.name: [
+                getattr(first_reference(self.runs[data].values(), policy, one.name), "mean", math.nan)
+                for data, policy in pairs
+            ]
+            for one in MEASURES
+        }
+        means = pd.DataFrame(found, pairs, dtype=float)
+        return means.assign(**_beside(means, means.xs("oracle", level="policy")))
+
+    @cached_property
+    def values(self) -> dict[str, pd.DataFrame]:
+        """By measure, plain units: a row per data set and seed, and a column per method that has values."""
+        own = {}
+        for one in MEASURES:
+            found = {}
+            for data, runs in self.runs.items():
+                # Who has no value of the utility has none.
+                there = {name: run for name, run in runs.items() if len(run.values(UTILITY.name))}
+                columns = {name: run.values(one.name) for name, run in there.items()}
+                found[data] = pd.DataFrame(columns, dtype=float)
+            own[one.name] = pd.concat(found, names=["dataset", "seed"])
+        own |= _beside(own, self.levels.xs("oracle", level="policy"))
+        known = {key: of.dropna(axis=1, how="all") for key, of in own.items()}
+        return {key: of[[name for name in self.methods if name in of]] for key, of in known.items()}
+
+    @cached_property
+    def means(self) -> pd.DataFrame:
+        """Means over seeds: a row per data set and method with values, a column per measure."""
+        found = {
+            key: of.groupby(level="dataset", sort=False).mean().stack() for key, of in self.values.items()
+        }
+        return pd.DataFrame(found, found[UTILITY.name].dropna().index)
+
+    @cached_property
+    def reasons(self) -> dict[tuple[str, str], str]:
+        """Why there are no values, by data set and method."""
+        return {
+            (one.dataset, one.row): NO_VALUE if one.run else self.failures.get(one.key, NOT_MADE)
+            for one in self.planned
+            if (one.dataset, one.row) not in self.means.index
+        }
+
+    @property
+    def seconds(self) -> pd.Series:
+        """Measured processor time of the runs with values by data set and method; NaN where unknown."""
+        return pd.Series(
+            {(one.dataset, one.row): self.cpu.get(_words(one.words), math.nan) for one in self.planned}
+        )[self.means.index]
+
+    @property
+    def compared(self) -> bool:
+        """Whether the methods are compared: not where their numbers may not be interpreted."""
+        return all(interpretable(one.config.preset) for one in self.planned)
+
+    @cached_property
+    def ranks(self) -> pd.DataFrame:
+        """Ranks on a task, a row per data set and method, a column per measure; none if not `compared`."""
+        found: dict[str, dict[tuple[Any, str], Rank]] = {}
+        for one in RANKED if self.compared else ():
+            own = found[f"rank_{one.name}"] = {}
+            for data, table in (sign(one) * self.values[one.name]).groupby(level="dataset"):
+                scores = table.droplevel("dataset").dropna(axis=1, how="all")
+                of = ranks([*scores], surely_better(differences(scores)))
+                own |= {(data, name): rank for name, rank in of.items()}
+        return pd.DataFrame(found, self.means.index)
+
+    @cached_property
+    def front(self) -> list[tuple[str, str]]:
+        """Data set and method of those that no other beats in mean effective utility and in mean DPU."""
+        tasks = self.means.groupby(level="dataset") if self.compared else ()
+        return [pair for _, of in tasks for pair in undominated(of[DPU.name], of[UTILITY.name])]
 
     @cached_property
     def apart(self) -> dict[str, pd.DataFrame]:
         """`differences` by name of the measure: of earning more, and of being fairer."""
-        return {one.name: differences(_sign(one) * self.table(one.name)) for one in RANKED}
-
-    @cached_property
-    def better(self) -> dict[str, dict[Pair, Spread]]:
-        """`improvements` by name of the measure."""
-        return {name: improvements(pairs) for name, pairs in self.apart.items()}
+        return {one.name: differences(sign(one) * self.values[one.name]) for one in RANKED}
 
     @cached_property
     def surely(self) -> dict[str, set[Pair]]:
@@ -181,40 +176,36 @@ class Board:
     def standings(self) -> dict[str, dict[str, Any]]:
         """Of each method with values, by rank, then by share of the oracle's utility.
 
-        Numbers of tasks with values and of tasks on whose front it is, ranks by measure, mean seconds of a
-        run, and estimates by key of `AGGREGATED`, and of `BETTER` than `BASELINE`, None without values.
+        Numbers of tasks with values and of tasks on whose front it is, and mean seconds of a run, as shown;
+        ranks by measure, and estimates by key of `AGGREGATED`, and of `BETTER` than `BASELINE`, where there
+        are values.
         """
-        found: dict[str, dict[str, Any]] = {}
-        tables = {key: self.table(measure) for key, measure in AGGREGATED.items()}
-        placed = {one.name: ranks([*self.table(one.name)], self.surely[one.name]) for one in RANKED}
-        for name in self.table(UTILITY.name):
-            own = [task for task in self.tasks.values() if name in task.methods]
+        placed = {one.name: ranks([*self.values[one.name]], self.surely[one.name]) for one in RANKED}
+        front, tasks = [name for _, name in self.front], [name for _, name in self.means.index]
+        found = {}
+        for name in self.values[UTILITY.name]:
+            ahead = {key: self.apart[of].get((BASELINE, name)) for key, of in BETTER.items()}
+            values = {key: self.values[of] for key, of in AGGREGATED.items() if name in self.values[of]}
             found[name] = {
-                "tasks": len(own),
-                "front": sum(name in task.front for task in own),
-                "cpu_seconds": pd.Series([task.seconds(name) for task in own]).mean(),
+                "tasks": f"{tasks.count(name)} of {len(self.runs)}",
+                "front": str(front.count(name)),
+                "cpu_seconds": number(self.seconds.xs(name, level=1).mean(), 1, 0),
+                **{f"rank_{measure}": of.get(name) for measure, of in placed.items()},
+                **{key: of if of is None else probability_of_improvement(-of) for key, of in ahead.items()},
+                **{key: interquartile_mean(of[name].dropna()) for key, of in values.items()},
             }
-            found[name] |= {f"rank_{measure}": of.get(name) for measure, of in placed.items()}
-            for key, measure in BETTER.items():
-                ahead = self.apart[measure].get((BASELINE, name))  # it is the first of the sweeps
-                found[name][key] = None if ahead is None else probability_of_improvement(-ahead.dropna())
-            for key, of in tables.items():
-                found[name][key] = interquartile_mean(of[name].dropna()) if name in of else None
-
-        def place(name: str) -> tuple[int, float]:
-            share = found[name]["share"]
-            return found[name][f"rank_{UTILITY.name}"].best, -share.mean if share else math.inf
-
-        return {name: found[name] for name in sorted(found, key=place)}
+        return dict(sorted(found.items(), key=_place))
 
     @cached_property
     def references(self) -> dict[str, dict[str, float]]:
         """Interquartile means over tasks of the references by key of `AGGREGATED`; NaN for none."""
-        every = pd.concat([task.levels for task in self.tasks.values()])
-        return {
-            policy: {key: _middle(every.loc[[policy], of]) for key, of in AGGREGATED.items()}
-            for policy in WITH_ROW
-        }
+        levels = self.levels[[*AGGREGATED.values()]].set_axis([*AGGREGATED], axis=1)
+        return levels.groupby(level="policy").agg(_middle).to_dict("index")
+
+
+def _place(standing: tuple[str, dict[str, Any]]) -> tuple[int, float]:
+    rank, share = standing[1][f"rank_{UTILITY.name}"], standing[1].get("share")
+    return rank.best, -share.mean if share else math.inf
 
 
 def way_of(planned: Planned) -> str:
@@ -223,20 +214,6 @@ def way_of(planned: Planned) -> str:
     if config.fairness.rule.name == "demographic_parity":
         return WAYS[2 + config.fairness.blind]
     return WAYS[planned.model not in DRAWN and config.model.get("decision") != "sample"]
-
-
-def board(
-    planned: Sequence[Planned], failures: Mapping[str, str], cpu: Mapping[frozenset[str], float]
-) -> Board:
-    """Tasks of some runs.
-
-    Args:
-        planned: with their runs.
-        failures: by key of a run, why it failed.
-        cpu: of `cpu_seconds`.
-    """
-    own = by_dataset(planned).items()
-    return Board({dataset: Task({one.row: one for one in of}, failures, cpu) for dataset, of in own})
 
 
 def cpu_seconds(path: Path) -> dict[frozenset[str], float]:
@@ -250,14 +227,15 @@ def _words(words: Sequence[str]) -> frozenset[str]:
     return frozenset(word for word in words if not word.startswith(PLACES))
 
 
-def _beside(own: Any, oracle: pd.Series) -> dict[str, Any]:
+def _beside(own: Any, oracle: pd.DataFrame) -> dict[str, Any]:
     """Regret, and shares of what the oracle earns where it earns anything, of values or levels by measure."""
-    earned = oracle.where(oracle > 0)
-    shares = {key: own[of] / earned[of] for key, of in SHARES.items()}
-    return {"regret": oracle[UTILITY.name] - own[UTILITY.name]} | shares
+    earned, by = oracle.where(oracle > 0), {"axis": 0, "level": "dataset"}
+    shares = {key: own[of].div(earned[of], **by) for key, of in SHARES.items()}
+    return {"regret": own[UTILITY.name].rsub(oracle[UTILITY.name], **by)} | shares
 
 
-def _sign(measure: Quantity) -> int:
+def sign(measure: Quantity) -> int:
+    """1 where greater is better, else −1."""
     return 1 if measure.higher_is_better else -1
 
 

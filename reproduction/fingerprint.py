@@ -13,6 +13,7 @@ import yaml
 
 from fairall import FairAllError, determining
 from reproduction.plan import EVERY, LEADERBOARD, LOGS, SPLITS, SWEEPS
+from reproduction.words import words_of
 
 CHECKOUT = Path(__file__).parents[1]
 # Files of reproduction/ that name the runs of each command; those of `evidence` are of no configuration.
@@ -20,7 +21,7 @@ SWEPT = {"report": (*EVERY, *SPLITS), "leaderboard": LEADERBOARD, "logs": LOGS} 
 NAMED_IN = {command: [f"sweeps/{sweep}.yaml" for sweep in sweeps] for command, sweeps in SWEPT.items()}
 NAMED_IN |= {command: [f"{command}.yaml"] for command in ("rivals", "reject_inference")}
 # Studies of `simulations`, whose fingerprints are of their cases and of code.
-SIMULATED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("simulations.yaml").read_text())
+SIMULATED = words_of("simulations")
 # Folders of conf/.
 SHARED = ("protocol", "initial_policy", "exploration", "fairness", "cost", "world")
 # Values of keys that change nothing, which new keys may have.

@@ -6,16 +6,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
+import pandas as pd
 from matplotlib.figure import Figure
 
 from fairall.display import COLUMN, PageFigure, PageTable, Row, frame_of, records_of
 from fairall.metrics import Spread
-from reproduction.plan import Planned, missing_runs, runs_of
+from fairall.report import STYLES
+from reproduction.plan import METHODS, Planned, missing_runs, runs_of
+
+# Distinct lines, beside the colours of conf/model/, for readers who see none.
+LINES: dict[str, Any] = dict(zip(METHODS, STYLES, strict=True))
 
 
 def table_of(
-    columns: Sequence[str],
+    columns: Iterable[str],
     rows: Iterable[Row],
     records: Iterable[Mapping[str, Any]] | None,
     planned: Sequence[Planned] = (),
@@ -26,13 +30,19 @@ def table_of(
     Args:
         columns: headings of the cells.
         rows: what is shown.
-        records: for the CSV file; None: a row per row, as shown.
+        records: for the CSV file; None: a row per cell, as shown.
         planned: its runs, finished or missing.
         shown: key, title and note, and further fields of `PageTable`.
     """
-    missing, frame = {"lacking": missing_runs(planned)} | shown, frame_of(columns, rows)
-    known = frame.map(str).reset_index() if records is None else records_of(records)
-    return PageTable(frame=frame, records=known, **missing)
+    frame = frame_of([*columns], rows)
+    known = as_shown(frame) if records is None else records_of(records)
+    return PageTable(frame=frame, records=known, **{"lacking": missing_runs(planned)} | shown)
+
+
+def as_shown(frame: pd.DataFrame) -> pd.DataFrame:
+    """A row per cell, as on a terminal: `*` is behind the best value, a printed one in brackets."""
+    cells = frame.map(str).rename_axis(columns="measure").stack(future_stack=True)
+    return cells.rename("shown").reset_index()
 
 
 def figure_of(
@@ -80,31 +90,6 @@ def grid_of(
     """
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, **shared)
-
-
-def label_grid(
-    panels: np.ndarray, xlabel: str, *, titles: Iterable[str] = (), ylabels: Iterable[str] = ()
-) -> None:
-    """Label the panels of a grid at its edges.
-
-    Args:
-        panels: shape (rows, columns).
-        xlabel: below the last row.
-        titles: above the first row, one per column.
-        ylabels: left of the first column, one per row.
-    """
-    for axes in panels[-1]:
-        axes.set_xlabel(xlabel)
-    for axes, title in zip(panels[0], titles, strict=False):
-        axes.set_title(title)
-    for axes, label in zip(panels[:, 0], ylabels, strict=False):
-        axes.set_ylabel(label)
-
-
-def name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """Name the rows of a panel, the first one at the bottom."""
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(-0.6, len(names) - 0.4)
 
 
 def difference_of(spread: Spread | None, name: str = "difference") -> dict[str, float | None]:

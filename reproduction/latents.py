@@ -22,11 +22,8 @@ def latent_space(run: Result, seed: int | None = None) -> Space | None:
         None for a method without a latent, a policy that is missing or of another version, missing data, and
         a seed that has diverged.
     """
-    folder = run.path / "policy"
-    if not (folder / "weights.safetensors").exists():
-        return None
     try:
-        policy = load_policy(folder)
+        policy = load_policy(run.path / "policy")
         setting = policy.learner.setting
         data = people_of_run(run.config, len(setting.seeds), setting.splits, setting.protocol.scaler)
     except (FairAllError, RuntimeError):

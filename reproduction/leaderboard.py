@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairall import load_results
-from fairall.display import Item, print_table
+from fairall.display import Item
 from fairall.report import UNTESTED
-from reproduction.board import BASELINE, RIVAL, board, cpu_seconds
+from reproduction.board import BASELINE, RIVAL, Board, cpu_seconds
 from reproduction.figures import curve_figures
 from reproduction.leaderboard_figures import board_figures
 from reproduction.leaderboard_tables import (
@@ -43,40 +43,38 @@ def leaderboard(
     planned = with_runs(planned, load_results(outputs / "runs").results)
     reasons, cpu = {one.key: reason for one, reason in failures}, cpu_seconds(outputs / "reproduction.csv")
     plain = [one for one in planned if one.sweep not in VARIANTS]
-    every, own = (board(some, reasons, cpu) for some in (planned, plain))
-    tables, standings = [*map(task_table, every.tasks.values())], standings_table(own)
-    compared: dict[str, Sequence[Item]] = {
-        "All tasks": [standings_table(own, "leaderboard_short"), standings, *board_figures(own)],
-        "Rows that decide alike": [standings_table(every, "leaderboard_alike")],
-        "FairAll and AdOpt": [versus_table(own, BASELINE, RIVAL)],
-    }
-    quick = not interpretable(config.preset)
-    further: dict[str, Sequence[Item]] = {
-        "Data sets": tables,
+    every, own = (Board(some, reasons, cpu) for some in (planned, plain))
+    sections: dict[str, Sequence[Item]] = {}
+    opening = WORDS["opening"].format(
+        methods=len(own.methods),
+        tasks=len(own.runs),
+        further=len(every.methods) - len(own.methods),
+        finished=len(runs_of(planned)),
+        runs=len(planned),
+    )
+    if not interpretable(config.preset):
+        opening += f" {UNTESTED} Standings and ranks are left out."
+    else:
+        short, standings = (standings_table(own, f"leaderboard{of}") for of in ("_short", ""))
+        sections["All tasks"] = [short, standings, *board_figures(own)]
+        sections["Rows that decide alike"] = [standings_table(every, "leaderboard_alike")]
+        sections["FairAll and AdOpt"] = [versus_table(own, BASELINE, RIVAL)]
+    sections |= {
+        "Data sets": [task_table(every, dataset) for dataset in every.runs],
         "Runs to read with care": [care_table(every)],
         "Methods over time": curve_figures(plain, **WORDS["curve"]),
         "Methods": [method_table(own, name) for name in own.methods],
     }
-    counts = {"methods": len(own.methods), "tasks": len(own.tasks), "runs": len(planned)}
-    counts |= {"further": len(every.methods) - len(own.methods), "finished": len(runs_of(planned))}
-    for table in tables if quick else [standings]:
-        print_table(table)
-    axes = grid(LEADERBOARD[0])
+    axes = {"leaderboard": grid(LEADERBOARD[0]).dataset, "method": grid(LEADERBOARD[0]).model}
     publish(
         "leaderboard",
         WORDS["title"],
-        further if quick else compared | further,
+        sections,
         config,
         folder=folder,
         into=into,
-        known=lambda: [
-            *(f"leaderboard_{name}" for name in axes.dataset.split(",")),
-            *(f"method_{name}" for name in axes.model.split(",")),
-        ],
+        known=lambda: [f"{key}_{name}" for key, axis in axes.items() for name in axis.split(",")],
         runs=planned,
-        opening=[
-            WORDS["opening"].format(**counts),
-            *[f"{UNTESTED} Standings and ranks are left out."] * quick,
-        ],
+        opening=[opening],
     )
     return not failures

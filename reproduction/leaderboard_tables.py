@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import shorten
 from typing import Any
+
+import pandas as pd
 
 from fairall.display import Cell, PageTable, Row, mean_interval, mean_std, number
 from fairall.metrics import Spread
 from fairall.report import (
     LEVEL,
     UNTESTED,
-    WITH_ROW,
     dataset_label,
     holm,
     paired_difference,
@@ -19,9 +21,10 @@ from fairall.report import (
 )
 from fairall.results import REFERENCES
 from reproduction.aggregates import Rank
-from reproduction.board import RANKED, UTILITY, WAYS, Board, Task, way_of
+from reproduction.board import RANKED, UTILITY, WAYS, Board, sign, way_of
+from reproduction.items import table_of
 from reproduction.plan import Planned, row_label
-from reproduction.tables import shown_table
+from reproduction.tables import by_dataset
 from reproduction.words import words_of
 
 WORDS = words_of("leaderboard")
@@ -43,72 +46,67 @@ def standings_table(own: Board, kind: str = "leaderboard") -> PageTable:
         kind: `leaderboard`; `leaderboard_short`: the first rows with few columns; `leaderboard_alike`:
             rows by how they decide.
     """
-    groups = [*WAYS, "", "references"]
-    standings, columns = own.standings, WORDS["standings"]
+    groups, columns = [*WAYS, "", "references"], WORDS["standings"]
+    standings: dict[str, Mapping[str, Any]] = dict(own.standings)
     ways = {one.row: way_of(one) if kind == "leaderboard_alike" else "" for one in own.planned}
     if kind == "leaderboard_short":
-        standings = dict([*standings.items()][:FIRST])
+        standings = dict(itertools.islice(standings.items(), FIRST))
         columns = {key: columns[key] for key in WORDS["short"]}
     elif standings:
-        standings = standings | own.references
+        standings |= own.references
     rows = [
-        Row(
-            ways.get(name, "references"), _name(name), [_standing(of, key, len(own.tasks)) for key in columns]
-        )
+        Row(ways.get(name, "references"), _name(name), [_shown(of.get(key)) for key in columns])
         for name, of in standings.items()
     ]
     rows.sort(key=lambda row: groups.index(row.group))
     return _table(kind, columns.values(), rows, own.planned)
 
 
-def task_table(task: Task) -> PageTable:
+def task_table(own: Board, dataset: str) -> PageTable:
     """A row per method of a task, missing ones with the reason, and references."""
-    ranks, means = task.ranks.get(UTILITY.name), task.values[UTILITY.name].mean()
-    names = sorted(task.methods, key=lambda name: (ranks[name].best, -means[name]) if ranks else 0)
-    names += [*task.reasons, *(WITH_ROW if task.runs else ())]
-    planned, group = [*task.planned.values()], f"{task.initial_policy} initial policy"
-    dataset = planned[0].dataset
+    cells, group = cells_of(own).loc[dataset], f"{own.policies[dataset]} initial policy"
+    if dataset != "synthetic":  # whose counterfactuals are known
+        cells = cells.drop(columns="effective_cfu")
+    rows = [Row(group, _name(str(name)), [*row]) for name, row in cells.iterrows()]
+    planned = [one for one in own.planned if one.dataset == dataset]
+    columns = [WORDS["of_a_task"][key] for key in cells]
     shown = {"key": f"leaderboard_{dataset}", "title": dataset_label(dataset)}
-    return _of_tasks("task", [(group, _name(name), task, name) for name in names], planned, **shown)
+    return _table("task" if own.compared else "untested", columns, rows, planned, **shown)
 
 
 def method_table(own: Board, method: str) -> PageTable:
     """A row per data set of a method, with the columns of `task_table`."""
-    rows = [
-        (dataset_label(dataset), task.initial_policy, task, method)
-        for dataset, task in own.tasks.items()
-        if method in task.methods
-    ]
+    pairs = [pair for pair in own.means.index if pair[1] == method]
+    cells = cells_of(own).loc[pairs]
+    rows = [Row(dataset_label(data), own.policies[data], [*row]) for (data, _), row in cells.iterrows()]
     planned = [one for one in own.planned if one.row == method]
-    return _of_tasks("method", rows, planned, key=f"method_{method}", title=row_label(method))
+    columns, shown = WORDS["of_a_task"].values(), {"key": f"method_{method}", "title": row_label(method)}
+    return _table("method" if own.compared else "untested", columns, rows, planned, **shown)
 
 
-def _of_tasks(
-    kind: str, rows: Sequence[tuple[str, str, Task, str]], planned: Sequence[Planned], **shown: str
-) -> PageTable:
-    """A row per group, name, task and method."""
-    columns = dict(WORDS["of_a_task"])
-    if kind == "task" and planned[0].dataset != "synthetic":
-        del columns["effective_cfu"]  # of data whose counterfactuals are known
-    cells = [(group, label, _cells(task, method)) for group, label, task, method in rows]
-    made = [Row(group, label, [of.get(key, "") for key in columns]) for group, label, of in cells]
-    kind = kind if all(task.compared for _, _, task, _ in rows) else "untested"
-    return _table(kind, columns.values(), made, planned, **shown)
+def cells_of(own: Board) -> pd.DataFrame:
+    """What is shown on a task, a column per measure: of methods by rank, missing ones, and references.
 
-
-def _cells(task: Task, name: str) -> dict[str, str | Cell]:
-    """What is shown of a method or a reference on a task, by key of a column."""
-    if name in WITH_ROW:
-        return {str(key): number(level) for key, level in task.levels.loc[name].items()}
-    if name in task.reasons:
-        return {UTILITY.name: Cell(MISSING, shorten(task.reasons[name], SHORT, placeholder=" …"))}
-    values = {key: of[name] for key, of in task.values.items() if name in of}
-    return (
-        {key: mean_std(own.mean(), own.std()) for key, own in values.items()}
-        | {f"rank_{key}": _rank(of[name]) for key, of in task.ranks.items() if name in of}
-        | {"front": "yes" * (name in task.front), "cpu_seconds": number(task.seconds(name), 1, 0)}
-        | {"tuned": TUNED.get(task.runs[name].config.hyperparameters, "a sweep")}
-    )
+    Rows are indexed by data set and method or reference.
+    """
+    found, utility = own.ranks.map(_shown), own.means[UTILITY.name]
+    for key, of in own.values.items():
+        deviations = of.groupby(level="dataset").std().stack().reindex(found.index)
+        found[key] = own.means[key].combine(deviations, mean_std)
+    runs = [own.runs[data][name] for data, name in found.index]
+    found["front"] = ["yes" * (pair in own.front) for pair in found.index]
+    found["tuned"] = [TUNED.get(run.config.hyperparameters, "a sweep") for run in runs]
+    found["cpu_seconds"] = [number(seconds, 1, 0) for seconds in own.seconds]
+    if own.compared:
+        best = own.ranks[f"rank_{UTILITY.name}"].map(lambda rank: rank.best)
+        found = found.loc[pd.DataFrame({"rank": best, "mean": -utility}).sort_values(["rank", "mean"]).index]
+    missing = {
+        pair: {UTILITY.name: Cell(MISSING, shorten(reason, SHORT, placeholder=" …"))}
+        for pair, reason in own.reasons.items()
+    }
+    references = own.levels.loc[[data for data, runs in own.runs.items() if runs]].map(number)
+    every = pd.concat([found, pd.DataFrame(missing).T, references])
+    return every.reindex(columns=[*WORDS["of_a_task"]]).fillna("")
 
 
 def versus_table(own: Board, first: str, second: str) -> PageTable:
@@ -116,46 +114,51 @@ def versus_table(own: Board, first: str, second: str) -> PageTable:
 
     The p-values are Holm-corrected over tasks, the intervals are of each difference alone.
     """
-    methods, names = (first, second), [row_label(first), row_label(second)]
-    tasks = {dataset: task for dataset, task in own.tasks.items() if {*methods} <= {*task.methods}}
-    cells: list[list[Cell | str]] = [[] for _ in tasks]
-    counts: list[str] = []
-    for one in RANKED:
-        pairs = [[task.values[one.name][name].dropna() for name in methods] for task in tasks.values()]
-        won = []
-        for row, pair, p in zip(cells, pairs, holm([paired_p(*pair) for pair in pairs]), strict=True):
-            better = int((pair[0].mean() > pair[1].mean()) != one.higher_is_better)
-            won.append(better if p is not None and p < LEVEL else None)
-            row += [Cell(mean_std(of.mean(), of.std()), best=won[-1] == k) for k, of in enumerate(pair)]
-            row += [mean_interval(paired_difference(*pair)), "" if p is None else f"{p:.2g}"]
-        counts += [*(f"{won.count(k)} of {len(tasks)}" for k in range(2)), "", ""]
+    names, shown = [first, second], cells_of(own)
+    tasks = [data for data in own.runs if all((data, name) in own.means.index for name in names)]
+    columns, counts = list[list[Cell | str]](), list[str]()
+    for one in RANKED if tasks else ():
+        pairs = [own.values[one.name].loc[data, names].dropna() for data in tasks]
+        tests = holm([paired_p(pair[first], pair[second]) for pair in pairs])
+        sure = [p is not None and p < LEVEL for p in tests]
+        better = [(sign(one) * pair.mean()).idxmax() for pair in pairs]
+        for name in names:
+            won = [of == name and known for of, known in zip(better, sure, strict=True)]
+            texts = [shown.loc[(data, name), one.name] for data in tasks]
+            columns.append([Cell(text, best=best) for text, best in zip(texts, won, strict=True)])
+            counts.append(f"{sum(won)} of {len(tasks)}")
+        columns.append([mean_interval(paired_difference(pair[first], pair[second])) for pair in pairs])
+        columns.append(["" if p is None else f"{p:.2g}" for p in tests])
+        counts += ["", ""]
     rows = [
-        Row(dataset_label(dataset), task.initial_policy, row)
-        for (dataset, task), row in zip(tasks.items(), cells, strict=True)
+        Row(dataset_label(data), own.policies[data], row)
+        for data, row in zip(tasks, zip(*columns, strict=True), strict=True)
     ]
     rows += [Row("all tasks", "significantly better", counts)] if tasks else []
+    labels = [*map(row_label, names)]
     return _table(
         "versus",
-        [heading.format(*names) for heading in WORDS["versus"]],
+        [heading.format(*labels) for heading in WORDS["versus"]],
         rows,
-        [one for one in own.planned if one.row in methods],
+        [one for one in own.planned if one.row in names],
         key=f"leaderboard_{first}_{second}",
-        title=" and ".join(names),
+        title=" and ".join(labels),
     )
 
 
 def care_table(own: Board) -> PageTable:
     """A row per warning of the runs of a task, and per reason why runs are missing, with the methods."""
     rows = []
-    for dataset, task in own.tasks.items():
+    for data, planned in by_dataset(own.planned).items():
         remarks: dict[str, list[str]] = {}
-        for name, one in task.planned.items():
-            missing = [f"{MISSING}: {task.reasons[name]}"] if name in task.reasons else []
+        for one in planned:
+            reason = own.reasons.get((data, one.row))
+            missing = [f"{MISSING}: {reason}"] if reason else []
             for remark in (*getattr(one.run, "warnings", ()), *missing):
-                remarks.setdefault(remark, []).append(row_label(name))
-        where = f"{dataset_label(dataset)}, {task.initial_policy}"
+                remarks.setdefault(remark, []).append(row_label(one.row))
+        where = f"{dataset_label(data)}, {own.policies[data]}"
         for remark, names in remarks.items():
-            methods = "every method" if 1 < len(names) == len(task.planned) else ", ".join(names)
+            methods = "every method" if 1 < len(names) == len(planned) else ", ".join(names)
             rows.append(Row(where, methods, [remark]))
     return _table("leaderboard_care", ["warning"], rows)
 
@@ -166,7 +169,7 @@ def _table(
     """A table with the words of its kind."""
     texts: Mapping[str, str] = {"key": kind} | WORDS["tables"][kind] | shown
     note = texts["note"].format(**WORDS["phrases"], untested=UNTESTED, level=LEVEL)
-    return shown_table([*columns], rows, planned, **{**texts, "note": note})
+    return table_of(columns, rows, None, planned, **{**texts, "note": note})
 
 
 def _name(name: str) -> str:
@@ -174,19 +177,10 @@ def _name(name: str) -> str:
     return REFERENCES.get(name) or row_label(name)
 
 
-def _standing(of: Mapping[str, Any], key: str, tasks: int) -> str | Cell:
-    """A cell of the standings."""
-    value = of.get(key)
-    if value is None:
-        return ""
+def _shown(value: Rank | Spread | float | str | None) -> str | Cell:
     if isinstance(value, Rank):
-        return _rank(value)
-    if isinstance(value, Spread):
+        ends = dict.fromkeys(map(str, value))
+        return Cell(" to ".join(ends), best=value.best == 1)
+    if isinstance(value, Spread | None):
         return mean_interval(value)
-    counts = {"front": str(value), "tasks": f"{value} of {tasks}", "cpu_seconds": number(value, 1, 0)}
-    return counts.get(key, number(value))
-
-
-def _rank(rank: Rank) -> Cell:
-    best, worst = rank
-    return Cell(str(best) if best == worst else f"{best} to {worst}", best=best == 1)
+    return value if isinstance(value, str) else number(value)

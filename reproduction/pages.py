@@ -31,6 +31,7 @@ from fairall.display import (
 from fairall.report import made
 from reproduction.by_seed import by_seed_table
 from reproduction.fingerprint import mark
+from reproduction.items import as_shown
 from reproduction.plan import Planned, interpretable, nearest
 from reproduction.runs import in_words, read_durations
 
@@ -88,18 +89,20 @@ def publish(
     print(f"Page: {folder / 'index.html'}")
     if not into:
         return
-    by_seed = by_seed_table(name, runs)
     below = f"*{'; '.join(line.split('; ')[:3])}.*\n{mark(name)}"  # time, Python, fairall
-    blocks, tables = {SETTING: f"{setting(line, outputs)}\n"}, dict[str, str]()
-    for item in [*items, *[by_seed] * by_seed.shown]:
+    blocks = {SETTING: f"{setting(line, outputs)}\n"}
+    files = {item.key: (item.title, as_shown(item.frame)) for item in items if isinstance(item, PageTable)}
+    if len(by_seed := by_seed_table(runs)):
+        files[f"{name}_by_seed"] = "Values by seed", by_seed.reset_index()
+    for item in items:
         blocks[item.key] = f"{_markdown(item)}\n{below}"
-        if isinstance(item, PageTable):
-            blocks[BESIDE + item.key] = f"[{escaped(item.title)}]({BESIDE}{item.key}.csv). {below}"
-            tables[BESIDE + item.key] = shown_csv(item)
-    names = [by_seed.key, *(item.key for item in chain(*sections.values())), *known()]
+    for key, (words, _) in files.items():
+        blocks[BESIDE + key] = f"[{escaped(words)}]({BESIDE}{key}.csv). {below}"
+    names = [f"{name}_by_seed", *(item.key for item in chain(*sections.values())), *known()]
     for page in into:
-        for key in fill(page, blocks, names) & tables.keys():
-            write(page.parent / f"{key}.csv", tables[key])
+        for key in fill(page, blocks, names) & {*map(BESIDE.__add__, files)}:
+            _, table = files[key.removeprefix(BESIDE)]
+            write(page.parent / f"{key}.csv", table.to_csv(index=False, lineterminator="\n"))
         copy_figures(page, folder / "figures")
         print(f"Blocks, tables and figures: {page}")
 
@@ -118,16 +121,6 @@ def _markdown(item: Item) -> str:
     if isinstance(item, PageTable):
         return to_markdown(item)
     return f"![{item.title}](figures/{item.key}.png)\n\n{item.title}. {item.note}\n"
-
-
-def shown_csv(table: PageTable) -> str:
-    """A table as CSV: a row per cell, as on a terminal; of values by seed, a row per measure.
-
-    In a cell `*` is behind the best value, and a printed value in brackets.
-    """
-    shown = table.frame.map(str).rename_axis(index=INDEX, columns="measure")
-    by_seed = "measure" in shown
-    return (shown if by_seed else shown.stack(future_stack=True).rename("shown")).to_csv(lineterminator="\n")
 
 
 @cache

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
 
 from fairall import Result, load_logged_results, load_results, places
-from fairall.display import Item, PageTable, print_table
+from fairall.display import Item, PageFigure, PageTable
 from fairall.report import UNTESTED
 from reproduction.alignment import alignment_figure, alignment_table
 from reproduction.claims import REAL, SYNTHETIC, claims_table, counts_table, judge
-from reproduction.figures import figure
+from reproduction.figures import costs, over_time, planes
+from reproduction.items import figure_of
 from reproduction.pages import publish, refuse
 from reproduction.plan import (
     DATASETS,
     EVERY,
-    METHODS,
-    OPTIMAL,
     PAPER,
     PLACES,
     SPLITS,
@@ -28,15 +31,14 @@ from reproduction.plan import (
     with_runs,
 )
 from reproduction.printed import printed_items
+from reproduction.study_figures import draw_panels
 from reproduction.tables import acceptance_table, hyperparameter_table, methods_table
-from reproduction.values import Facts, by_words, chosen, facts_of, words
+from reproduction.values import by_words, chosen, facts_of, words
 from reproduction.words import words_of
 
 WORDS = words_of("report")
-TEXTS = ("setting", "title", "note")  # of an item, with facts of its runs
 OF_CLAIMS = {"real": REAL, "synthetic": SYNTHETIC}
 JUDGING = ("claims", "printed")  # kinds that need numbers which may be interpreted
-CLAIMS = ("claims_splits_real", "claims_splits_synthetic")  # tables on other splits, by initial policy
 
 
 def report(
@@ -65,11 +67,7 @@ def report(
     here = sum(run is not None for run in of_paper.values())
     quick = not interpretable(config.preset)
     opening = [WORDS["opening"].format(here=here, needed=len(of_paper)), *[UNTESTED] * quick]
-    left_out = [f"{path}: {reason}" for path, reason in found.left_out]
-    print("\n".join([*opening, *(f"Left out: {line}" for line in left_out)]))
-    for item in items:
-        if isinstance(item, PageTable) and item.key == "counts" and item.shown:
-            print_table(item)
+    print(*opening, sep="\n")
     keys, shown = {one.key for one in planned}, {run.path for run in runs_of(planned)}
     # Made by other versions than the run that is shown.
     passed_over = sorted(str(run.path) for run in found.results if run.key in keys and run.path not in shown)
@@ -83,7 +81,7 @@ def report(
         known=lambda: [item.key for item in contents([], [])[0]],
         runs=[one for one in planned if one.sweep in SPLITS],
         opening=opening,
-        left_out=left_out,
+        left_out=[f"{path}: {reason}" for path, reason in found.left_out],
         passed_over=passed_over,
         not_run=[item for item in items if not item.shown and item.lacking],
     )
@@ -96,7 +94,10 @@ def contents(runs: Sequence[Result], overrides: Sequence[str]) -> tuple[list[Ite
         runs: finished.
         overrides: as of `report`.
     """
-    planned = with_runs(sorted(plan((*EVERY, *SPLITS), overrides, once=False), key=_order), runs)
+    by_dataset = sorted(
+        plan((*EVERY, *SPLITS), overrides, once=False), key=lambda one: DATASETS.index(one.dataset)
+    )
+    planned = with_runs(by_dataset, runs)
     items = [item for group in WORDS["items"] for item in items_of(group, planned)]
     if interpretable(planned[0].config.preset):
         items.insert(0, counts_table([item for item in items if isinstance(item, PageTable) and item.shown]))
@@ -111,24 +112,29 @@ def items_of(group: str, planned: Sequence[Planned]) -> list[Item]:
         planned: runs, finished or missing.
     """
     runs, found = facts_of(planned, WORDS["facts"]), []
-    for entry in WORDS["items"][group]:
-        if entry["kind"] in JUDGING and not all(interpretable(one.config.preset) for one in planned):
+    for spec in WORDS["items"][group]:
+        if spec["kind"] in JUDGING and not all(interpretable(one.config.preset) for one in planned):
             continue
-        options = dict(entry)
-        make, own = KINDS[options.pop("kind")], chosen(runs, options.pop("of", {}))
-        if "besides" in options:
-            options["besides"] = _planned(chosen(runs, {"sweep": options["besides"]}))
-        for key, some in by_words(own, entry["key"]).items():
-            facts = some[0] | {"setting": words(entry.get("setting", ""), some[0])}
-            texts = {name: words(entry[name], facts) for name in TEXTS if name in entry}
-            made = make(_planned(some), **options | texts | {"key": key})
+        for some in by_words(chosen(runs, spec.get("of", {})), spec["key"]).values():
+            facts = some[0] | {"setting": words(spec.get("setting", ""), some[0])}
+            own = {
+                name: words(of, facts) if isinstance(of, str) else of
+                for name, of in spec.items()
+                if name not in ("kind", "of")
+            }
+            if "besides" in spec:
+                own["besides"] = [run["planned"] for run in chosen(runs, {"sweep": spec["besides"]})]
+            made = KINDS[spec["kind"]]([run["planned"] for run in some], **own)
             found.append((facts["policy"], [made] if isinstance(made, Item) else made))
     # Those of an initial policy stand together.
     return [item for _, items in sorted(found, key=itemgetter(0)) for item in items]
 
 
-def _planned(runs: Iterable[Facts]) -> list[Planned]:
-    return [run["planned"] for run in runs]
+def _figure(
+    draw: Callable[..., Figure], planned: Sequence[Planned], besides: Sequence[Planned] = (), **shown: Any
+) -> PageFigure:
+    """A figure of runs and of further ones, without which it can be drawn."""
+    return figure_of(draw=partial(draw, [*planned, *besides]), planned=planned, besides=besides, **shown)
 
 
 KINDS: dict[str, Callable[..., Iterable[Item] | Item]] = {
@@ -137,15 +143,11 @@ KINDS: dict[str, Callable[..., Iterable[Item] | Item]] = {
     ),
     "methods": methods_table,
     "printed": printed_items,
-    "figure": figure,
+    "over time": partial(_figure, over_time),
+    "costs": partial(_figure, lambda planned: draw_panels(costs(planned))),
+    "planes": partial(_figure, lambda planned: draw_panels(planes(planned))),
     "alignment": lambda planned, key: [alignment_table(planned), alignment_figure(planned)],
     "acceptance": acceptance_table,
     "hyperparameters": hyperparameter_table,
 }
 """What makes items of runs, by kind."""
-
-
-def _order(one: Planned) -> tuple[int, int]:
-    """Order of the paper's tables: by data set, then by method, unknown ones last."""
-    methods = (*METHODS, *OPTIMAL, one.model)
-    return (*DATASETS, one.dataset).index(one.dataset), methods.index(one.model)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import pandas as pd
-import yaml
 
 from fairall import FairAllError, Result
 from fairall.display import Item, PageTable, Row, mean_interval, number
@@ -17,9 +15,11 @@ from fairall.metrics import Spread
 from fairall.report import method_label
 from reproduction.items import table_of
 from reproduction.plan import Planned, composed_points, distinct
-from reproduction.printed import predictive_intervals
+from reproduction.printed import predictive_interval
 from reproduction.study import Study
+from reproduction.words import words_of
 
+STUDIES = words_of("rivals")
 DEFAULTS = "~hparams"  # keys that a row leaves out have their defaults, not what is selected for ours
 PICKED = ("dataset=", "model=")  # words that pick rows rather than being added to every command
 AT = ("until", "at")  # options of cells: a time step
@@ -33,20 +33,12 @@ class Printed(Planned):
     said: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Measured(NamedTuple):
-    """A measure in the authors' units."""
-
-    heading: str
-    digits: int
-    of: Callable[..., pd.Series]  # of a run, its reference, and options of a cell, by seed
-
-
 def regret(run: Result, reference: Result, until: int | None = None) -> pd.Series:
     """Utility per applicant that the reference earns more, up to a time step or in all."""
     return (reference.curve("effective_utility") - run.curve("effective_utility")).loc[:until].iloc[-1]
 
 
-def added_up(run: Result, reference: Result, *, steps: int = 1, applicants: int = 1) -> pd.Series:
+def added_up(run: Result, reference: Result, *, steps: int = 1) -> pd.Series:
     """Sum over time steps of the share of right decisions that the reference has more, or of every tenth.
 
     At c = ½ a share of right decisions differs by twice the utility per applicant.
@@ -55,12 +47,11 @@ def added_up(run: Result, reference: Result, *, steps: int = 1, applicants: int 
         run: finished.
         reference: finished.
         steps: between those that are added up.
-        applicants: in a time step, for a number of decisions in place of a share.
     """
     behind = reference.curve("effective_utility") - run.curve("effective_utility")
     total = behind.mul(behind.index, axis=0)
     per_step = total.diff().fillna(total.iloc[:1])
-    return 2.0 * applicants * per_step[per_step.index % steps == 0].sum()
+    return 2.0 * per_step[per_step.index % steps == 0].sum()
 
 
 def accuracy(run: Result, reference: Result, at: int) -> pd.Series:
@@ -73,36 +64,26 @@ def accuracy(run: Result, reference: Result, at: int) -> pd.Series:
     return 2.0 * run.curve("utility").loc[:at].iloc[-1] + 0.5 - everybody.mean
 
 
-MEASURES = {
-    "every_tenth": Measured(
-        "regret, every tenth step added up", 2, lambda run, other: added_up(run, other, steps=EVERY)
-    ),
-    "every_step": Measured("regret, all steps added up", 1, added_up),
-    "regret": Measured("utility regret per applicant", 4, regret),
-    "errors": Measured(
+def _of_run(measure: str) -> Callable[..., pd.Series]:
+    return lambda run, _: run.values(measure)
+
+
+# In the authors' units: heading, digits, and values by seed of a run, its reference and options of a cell.
+MEASURES: dict[str, tuple[str, int, Callable[..., pd.Series]]] = {
+    "every_tenth": ("regret, every tenth step added up", 2, partial(added_up, steps=EVERY)),
+    "every_step": ("regret, all steps added up", 1, added_up),
+    "regret": ("utility regret per applicant", 4, regret),
+    "errors": (
         "regret, errors",
         0,
-        lambda run, other: added_up(run, other, applicants=run.config.schedule.applicants),
+        lambda run, other: run.config.schedule.applicants * added_up(run, other),
     ),
-    "accuracy": Measured("accuracy", 3, accuracy),
-    "gap": Measured("gap of acceptance rates", 3, lambda run, _, at: run.curve("dpu").loc[:at].iloc[-1]),
+    "accuracy": ("accuracy", 3, accuracy),
+    "gap": ("gap of acceptance rates", 3, lambda run, _, at: run.curve("dpu").loc[:at].iloc[-1]),
+    "demographic_parity": ("mean gap of acceptance rates", 3, _of_run("mean_dpu")),
+    "opportunity": ("mean gap of true-positive rates", 3, _of_run("mean_equal_opportunity")),
+    "utility": ("mean utility", 3, _of_run("mean_utility")),
 }
-# Measures of whole runs.
-MEASURES |= {
-    cell: Measured(heading, 3, lambda run, _, measure=measure: run.values(measure))
-    for cell, heading, measure in (
-        ("demographic_parity", "mean gap of acceptance rates", "mean_dpu"),
-        ("opportunity", "mean gap of true-positive rates", "mean_equal_opportunity"),
-        ("utility", "mean utility", "mean_utility"),
-    )
-}
-
-
-@cache
-def studies() -> dict[str, dict[str, Any]]:
-    """The studies of rivals.yaml by key."""
-    found: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("rivals.yaml").read_text())
-    return found
 
 
 class Rivals(Study):
@@ -124,15 +105,14 @@ class Rivals(Study):
         added = [word for word in overrides if word not in picks]
         own = {word.split("=")[0] for word in added}
         rows, points = [], []
-        for key, study in studies().items():
+        for key, study in STUDIES.items():
+            shared = [word for word in study["words"] if not word.startswith("model")]
             for row in study["rows"]:
-                words = [DEFAULTS, *study["words"], *row["words"]]
-                if all(pick in words for pick in picks):
-                    shared = [word for word in study["words"] if not word.startswith("model")]
-                    for command in (words, [DEFAULTS, *shared, study["reference"]]):
-                        kept = [word for word in command if word.split("=")[0] not in own]
-                        points.append((key, (*kept, *added)))
-                        rows.append(row)
+                words = [*study["words"], *row["words"]]
+                for command in (words, [*shared, study["reference"]]) if {*picks} <= {*words} else ():
+                    kept = [word for word in command if word.split("=")[0] not in own]
+                    points.append((key, (DEFAULTS, *kept, *added)))
+                    rows.append(row)
         if not rows:
             raise FairAllError(f"no run is left by {' '.join(picks)}")
         return [
@@ -141,7 +121,7 @@ class Rivals(Study):
 
     def keys(self) -> list[str]:
         """Keys of the studies."""
-        return [*studies()]
+        return [*STUDIES]
 
     def sections(self, planned: Sequence[Any]) -> Mapping[str, Sequence[Item]]:
         """A table of each study that has runs."""
@@ -151,13 +131,13 @@ class Rivals(Study):
 
 def study_table(key: str, planned: Sequence[Printed]) -> PageTable:
     """A row per printed cell of a study, of its runs as planned; none of missing runs."""
-    study, rows = studies()[key], []
+    study, rows = STUDIES[key], []
     for one, reference in zip(planned[::2], planned[1::2], strict=True):
         if one.run is not None and reference.run is not None:
             for cell in one.said["cells"]:
                 when = "".join(f", step {cell[name]}" for name in AT if name in cell)
-                shown = compared(one.run, reference.run, cell)
-                rows.append(Row(_name(one), MEASURES[cell["measure"]].heading + when, shown))
+                heading = MEASURES[cell["measure"]][0] + when
+                rows.append(Row(_name(one), heading, compared(one.run, reference.run, cell)))
     return table_of(
         ["printed", "ours", "such replicates of ours", "", "why"],
         rows,
@@ -182,27 +162,26 @@ def compared(run: Result, reference: Result, cell: Mapping[str, Any]) -> list[st
         What is printed, ours, the predictive interval of as many replicates, whether what is printed is
         inside, and why not; empty where nothing is printed.
     """
-    measured = MEASURES[cell["measure"]]
-    look = {"scale": 1, "digits": measured.digits}
+    _, digits, measure = MEASURES[cell["measure"]]
+    shown = partial(number, scale=1, digits=digits)
     options = {name: cell[name] for name in AT if name in cell}
-    values = measured.of(run, reference, **options).dropna().to_numpy(dtype=float)
-    printed, *deviation = (number(value, **look) for value in cell.get("printed", [None]))
-    shown = [" ".join([printed, *map("({})".format, deviation)])]
-    shown += [mean_interval(Spread.over_seeds(values), **look), "", "", cell.get("why", "")]
+    values = measure(run, reference, **options).dropna().to_numpy(dtype=float)
+    printed, *deviation = map(shown, cell.get("printed", [None]))
+    reach, where = "", ""
     if printed and len(values) > 1:
-        low, high = predictive_intervals(values, cell["replicates"]).mean
-        shown[2] = " to ".join(number(end, **look) for end in (low, high))
-        shown[3] = "inside" if low <= cell["printed"][0] <= high else "outside"
-    return shown
+        low, high = predictive_interval(values[:, None], cell["replicates"], "mean")
+        reach = f"{shown(low)} to {shown(high)}"
+        where = "inside" if low <= cell["printed"][0] <= high else "outside"
+    ours = mean_interval(Spread.over_seeds(values), scale=1, digits=digits)
+    return [" ".join([printed, *map("({})".format, deviation)]), ours, reach, where, cell.get("why", "")]
 
 
 def _name(one: Printed) -> str:
     """The method and the words of a row that tell it from the study's others with that method."""
-    rows = [other["words"] for other in studies()[one.sweep]["rows"]]
-    alike = [words for words in rows if f"model={one.model}" in words]
-    alike = alike or rows  # the method is one of the study's words
-    own = [word for word in one.said["words"] if not all(word in words for words in alike)]
-    return " ".join([method_label(one.model), *own])
+    rows = [{*row["words"]} for row in STUDIES[one.sweep]["rows"]]
+    # Where the method is one of the study's words, it is that of all rows.
+    alike = set.intersection(*([words for words in rows if f"model={one.model}" in words] or rows))
+    return " ".join([method_label(one.model), *(word for word in one.said["words"] if word not in alike)])
 
 
 rivals = Rivals("rivals")

@@ -14,8 +14,7 @@ from fairall.display import BLUE, GREEN, GREY, ORANGE, handles_of, legend_below
 from fairall.metrics import Spread
 from fairall.report import WITH_ROW, look_of, method_label, paired_difference
 from fairall.results import LEVELS, REFERENCES, band, interval
-from reproduction.figures import LINES
-from reproduction.items import grid_of
+from reproduction.items import LINES, grid_of
 from reproduction.plan import Planned
 from reproduction.values import CONSTANT, LATENT, RULES, Facts, by_words, words
 

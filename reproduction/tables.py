@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
 from typing import Any
 
 import pandas as pd
@@ -31,22 +30,6 @@ GROUPS = ("everybody", "S = +1", "S = −1")
 SAME_RATE = 5e-5  # the paper prints percentages with two digits
 
 
-def shown_table(
-    columns: Sequence[str], rows: Iterable[Row], planned: Sequence[Planned] = (), **shown: Any
-) -> PageTable:
-    """A table whose CSV file has a row per cell, as it is shown.
-
-    Args:
-        columns: headings of the cells.
-        rows: what is shown.
-        planned: its runs, finished or missing.
-        shown: key, title and note, and further fields of `PageTable`.
-    """
-    table = table_of(columns, rows, [], planned, **shown)
-    cells = table.frame.map(str).rename_axis(columns="measure").stack(future_stack=True)
-    return replace(table, records=cells.rename("shown").reset_index())
-
-
 def methods_table(
     planned: Sequence[Planned],
     measures_of: Sequence[str],
@@ -61,9 +44,9 @@ def methods_table(
 
     Args:
         planned: runs, finished or missing, of one initial policy and protocol.
+        besides: further runs, which are not tested.
         measures_of: names of the measures.
         note: on them.
-        besides: further runs, which are not tested.
         sampled: whether measures are of drawn decisions.
         at_last: whether they are of the last time step, beside readings of the paper's figures.
         shown: fields of the table.
@@ -78,7 +61,7 @@ def methods_table(
             of,
             names={model: method_label(model) for model in runs},
             baseline=BASELINE,
-            printed=_read if at_last else _printed,
+            printed=_printed,
             untested=OPTIMAL,
             at_last=at_last,
         )
@@ -92,10 +75,9 @@ def methods_table(
 
 def by_dataset(planned: Iterable[Planned]) -> dict[str, list[Planned]]:
     """Some runs by data set, in order."""
-    found: dict[str, list[Planned]] = {}
-    for one in planned:
-        found.setdefault(one.dataset, []).append(one)
-    return found
+    every = [*planned]
+    names = dict.fromkeys(one.dataset for one in every)
+    return {name: [one for one in every if one.dataset == name] for name in names}
 
 
 def printed_values(run: Result, measure: Quantity) -> tuple[float, float] | None:
@@ -103,62 +85,57 @@ def printed_values(run: Result, measure: Quantity) -> tuple[float, float] | None
     return paper_metrics(run.config).get(measure.name.removesuffix("_sampled"))
 
 
-def _read(run: Result, measure: Quantity, mean: float | None) -> tuple[str, dict[str, Any]]:
-    """Readings of the paper's figures beside a value."""
-    readings = synthetic_readings(run.name("initial_policy"), run.name("model"))
-    ends = readings.get(measure.name.removesuffix("_sampled"), ())
-    shown = " to ".join(dict.fromkeys(f"{100 * value:g}" for value in ends))
-    return shown, dict(zip(("paper_low", "paper_high"), ends, strict=False))
-
-
 def _printed(run: Result, measure: Quantity, mean: float | None) -> tuple[str, dict[str, Any]]:
-    """Printed values beside a value."""
+    """Printed values beside a value; on synthetic data readings of the paper's figures."""
+    if run.name("dataset") == "synthetic":
+        readings = synthetic_readings(run.name("initial_policy"), run.name("model"))
+        ends = readings.get(measure.name.removesuffix("_sampled"), [])
+        shown = " to ".join(dict.fromkeys(f"{100 * value:g}" for value in ends))
+        return shown, dict(zip(("paper_low", "paper_high"), ends, strict=False))
     paper = printed_values(run, measure)
     if paper is None:
         return "", {}
-    apart = (mean - paper[0]) / paper[1] if mean is not None and paper[1] > 0 else None
-    shown = mean_std(*paper) + ("" if apart is None else f", {_signed(apart)} sd")
+    shown, apart = mean_std(*paper), None
+    if mean is not None and paper[1] > 0:
+        apart = (mean - paper[0]) / paper[1]
+        shown += f", {'+' * (round(apart, 1) > 0)}{number(apart, 1)} sd"
     return shown, {"paper_mean": paper[0], "paper_std": paper[1], "difference_in_paper_std": apart}
 
 
 def acceptance_table(planned: Sequence[Planned], **shown: Any) -> PageTable:
-    """Acceptance rates of the initial policies on the pools of the data sets that have a finished run."""
-    rows, lacking = [], []
+    """Acceptance rates of the initial policies on the pools of the data sets that have a finished run.
+
+    Data sets that are not on this machine are left out.
+    """
+    rows = []
     for dataset in (name for name in DATASETS if any(one.run for one in planned if one.dataset == name)):
-        label = dataset_label(dataset)
-        try:
+        with suppress(FairAllError):
             pool = load_dataset(dataset).prepare().pool_table
-        except FairAllError:
-            lacking.append((label, f"python -m fairall data fetch {dataset}"))
-            continue
-        for policy in ("lenient", "harsh"):
-            accepted, cells = load_initial_policy(policy, dataset).decide(pool), []
-            of_groups = accepted, accepted[pool.s == 1], accepted[pool.s == -1]
-            for of, paper in zip(of_groups, acceptance_rates(policy, dataset), strict=True):
-                ours = float(of.mean())
-                differs = ", differs" if abs(ours - paper) > SAME_RATE else ""
-                cells.append(Cell(f"{100 * ours:.2f}", f"{100 * paper:.2f}{differs}"))
-            rows.append(Row(label, policy, cells))
-    return shown_table(GROUPS, rows, lacking=lacking, **shown)
+            for policy in ("lenient", "harsh"):
+                accepted, cells = load_initial_policy(policy, dataset).decide(pool), []
+                of_groups = accepted, accepted[pool.s == 1], accepted[pool.s == -1]
+                for of, paper in zip(of_groups, acceptance_rates(policy, dataset), strict=True):
+                    ours = float(of.mean())
+                    differs = ", differs" if abs(ours - paper) > SAME_RATE else ""
+                    cells.append(Cell(f"{100 * ours:.2f}", f"{100 * paper:.2f}{differs}"))
+                rows.append(Row(dataset_label(dataset), policy, cells))
+    return table_of(GROUPS, rows, None, **shown)
 
 
-def hyperparameter_table(planned: Sequence[Planned], **shown: Any) -> PageTable:
+def hyperparameter_table(planned: Sequence[Planned], **of_page: Any) -> PageTable:
     """Hyperparameters of finished runs, beside the paper's selection in conf/hparams/."""
-    runs = {(one.model, one.dataset): _flat(one.config.model) for one in planned if one.run is not None}
-    columns, rows = [name for name in DATASETS if name in {dataset for _, dataset in runs}], []
-    for model in METHODS:
-        papers = {
-            name: _flat(hyperparameters(model, name).get("model", {}))
-            for name in columns
-            if (model, name) in runs
-        }
-        for key in dict.fromkeys(itertools.chain(*papers.values())):
-            cells = {}
-            for name, values in papers.items():
-                ours, paper = _value(runs[model, name].get(key)), _value(values.get(key))
-                cells[name] = Cell(ours, f"{paper}, differs" if paper and paper != ours else "")
-            rows.append(Row(method_label(model), key.rstrip("_"), [cells.get(name, "") for name in columns]))
-    return shown_table([*map(dataset_label, columns)], rows, **shown)
+    cells: dict[tuple[str, str], dict[str, Cell]] = {}
+    finished = [one for one in planned if one.run is not None and one.model in METHODS]
+    for one in sorted(finished, key=lambda one: METHODS.index(one.model)):
+        ours = _flat(one.config.model)
+        for key, paper in _flat(hyperparameters(one.model, one.dataset).get("model", {})).items():
+            shown, printed = _value(ours.get(key)), _value(paper)
+            beside = f"{printed}, differs" if printed and printed != shown else ""
+            row = cells.setdefault((method_label(one.model), key.rstrip("_")), {})
+            row[one.dataset] = Cell(shown, beside)
+    columns = [name for name in DATASETS if name in {one.dataset for one in finished}]
+    rows = [Row(*place, [row.get(name, "") for name in columns]) for place, row in cells.items()]
+    return table_of(map(dataset_label, columns), rows, None, **of_page)
 
 
 def _flat(node: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,9 +147,3 @@ def _value(value: Any) -> str:
     if value is None:
         return ""
     return "×".join(map(str, value)) if isinstance(value, list) else f"{value:g}"
-
-
-def _signed(value: float) -> str:
-    """A number with its sign and a digit behind the point; 0 has none."""
-    shown = number(value, 1)
-    return f"+{shown}" if value > 0 and float(shown) else shown

@@ -1,4 +1,4 @@
-"""Words of pages: headings, titles and notes of report.yaml and leaderboard.yaml."""
+"""Content of the YAML files beside the modules: words of pages, printed values, and studies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 
-def words_of(page: str) -> dict[str, Any]:
-    """Content of the file of a page."""
-    found: dict[str, Any] = yaml.safe_load(Path(__file__).with_name(f"{page}.yaml").read_text())
+def words_of(name: str) -> dict[str, Any]:
+    """Content of a file, by its name without `.yaml`."""
+    found: dict[str, Any] = yaml.safe_load(Path(__file__).with_name(f"{name}.yaml").read_text())
     return found

@@ -14,7 +14,7 @@ import yaml
 from fairall import Result
 from fairall.metrics import Spread
 from fairall.results.result import spreads
-from reproduction.board import MEASURES, Board, board, cpu_seconds
+from reproduction.board import MEASURES, Board, cpu_seconds
 from reproduction.plan import LEADERBOARD, Planned, plan
 from reproduction.runs import Durations
 from tests.made_up import made_up
@@ -92,7 +92,7 @@ def made_board(folder: Path, *words: str) -> Board:
         planned.append(replace(one, run=None if k % 11 in (3, 7) else noted))
         for seconds in range(k % 3):
             times.add(one, 99.0, 10.0 + k + seconds)
-    return board(planned, failures, cpu_seconds(folder / "reproduction.csv"))
+    return Board(planned, failures, cpu_seconds(folder / "reproduction.csv"))
 
 
 @functools.cache

@@ -11,11 +11,11 @@ from fairall.metrics import Spread
 from reproduction.aggregates import (
     differences,
     improved,
-    improvements,
     interquartile_mean,
     middle,
     probability_of_improvement,
     ranks,
+    shares_won,
     surely_better,
 )
 
@@ -77,9 +77,7 @@ def test_methods_are_compared_in_the_replicates_that_both_have() -> None:
     table = pd.DataFrame({"a": base + 0.1, "b": base[first], "c": base.drop(last), "d": base[~first]})
     apart = differences(table)
     assert {*apart} == {("a", "b"), ("a", "c"), ("a", "d"), ("b", "c"), ("c", "d")}
-    found = improvements(apart)
-    assert [found[pair].mean for pair in (("a", "c"), ("a", "b"), ("c", "d"))] == [1.0, 1.0, 0.5]
-    assert ends(found["c", "a"]) == pytest.approx([1 - end for end in ends(found["a", "c"])[::-1]])
+    assert [shares_won(apart)[*pair] for pair in ("ac", "ab", "cd", "ca")] == [1.0, 1.0, 0.5, 0.0]
     better = {("a", "b"), ("a", "c"), ("a", "d")}
     assert surely_better(improved(apart)) == surely_better(improved(differences(table[[*"dcba"]]))) == better
     assert surely_better(improved(apart[[]])) == set()

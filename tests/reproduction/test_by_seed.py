@@ -4,66 +4,41 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import pytest
 
 from fairall import places
 from reproduction import leaderboard as boards
 from reproduction import study
+from reproduction.ablation import ablation
 from reproduction.leaderboard import leaderboard
 from reproduction.pages import BESIDE, BLOCK, publish
-from reproduction.plan import Planned, with_runs
-from reproduction.worlds import worlds
 from tests.reproduction.collection import planned, result
 
-DOCS = Path(__file__).parents[2] / "docs"
 
-
-def finished() -> list[Planned]:
-    """Two made-up runs of the leaderboard, and one that is missing."""
-    needed = planned("leaderboard_methods", "dataset=credit", "model=greedy,adopt,plot")
-    return with_runs(needed, [result(*one.words, number=k) for k, one in enumerate(needed[:2])])
-
-
-def test_values_are_a_file_beside_the_page(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("<!-- begin: tables/leaderboard_by_seed -->\n<!-- end: tables/leaderboard_by_seed -->\n")
-    config = replace(places([]), outputs_dir=str(tmp_path), preset="full")
-    publish("leaderboard", "Title", {}, config, into=[page], runs=finished())
-    ((_, content),) = BLOCK.findall(page.read_text())
-    assert content.startswith("[Values by seed](tables/leaderboard_by_seed.csv).")
-    assert "by seed" not in (tmp_path / "leaderboard" / "index.html").read_text()
-    text = (tmp_path / BESIDE / "leaderboard_by_seed.csv").read_text()
-    for one in finished()[:2]:
-        assert one.run is not None
-        of = {
-            "mean_dpu": one.run.values("mean_dpu"),
-            "utility_after_warm_up": one.run.curve("utility").iloc[0],
-        }
-        for name, values in of.items():
-            shown = ",".join(f"{value:.4g}" for value in values)
-            assert f"German Credit,model={one.model},{name},{shown}\n" in text
-    assert "sampled" not in text
-
-
-@pytest.mark.parametrize(("command", "module"), [(leaderboard, boards), (worlds, study)])
-def test_every_study_publishes_its_values_by_seed(
-    command: Callable[..., bool], module: ModuleType, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("command", "module"), [(leaderboard, boards), (ablation, study)])
+def test_values_of_a_study_are_a_file_beside_its_page(
+    command: Callable[..., bool], module: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[Any] = []
+    needed = planned("leaderboard_methods", "dataset=credit", "model=greedy,adopt,plot")
+    found = [result(*one.words, number=k) for k, one in enumerate(needed[:2])]
+    config, page = replace(places([]), outputs_dir=str(tmp_path), preset="full"), tmp_path / "page.md"
+    page.write_text("<!-- begin: tables/report_by_seed -->\n<!-- end: tables/report_by_seed -->\n")
     for name, replaced in {
-        "publish": lambda *_, runs, **__: told.extend(one.key for one in runs),
-        "load_results": lambda *_: SimpleNamespace(results=[]),
+        "publish": lambda *_, runs, **__: publish("report", "Title", {}, config, into=[page], runs=runs),
+        "load_results": lambda *_: SimpleNamespace(results=found),
         "make": lambda *_, **__: [],
-        "plan": lambda *_, **__: finished(),
+        "plan": lambda *_, **__: needed,
     }.items():
         monkeypatch.setattr(module, name, replaced)
     command([])
-    assert told == [one.key for one in finished()]
-
-
-def test_pages_link_values_by_seed() -> None:
-    pages = "".join(page.read_text() for page in DOCS.glob("*.md"))
-    for name in ("leaderboard", "ablation", "worlds", "questions_truth"):
-        assert f"<!-- begin: {BESIDE}{name}_by_seed -->" in pages
+    ((_, content),) = BLOCK.findall(page.read_text())
+    assert content.startswith("[Values by seed](tables/report_by_seed.csv).")
+    assert "by seed" not in (tmp_path / "report" / "index.html").read_text()
+    text = (tmp_path / BESIDE / "report_by_seed.csv").read_text()
+    assert "sampled" not in text
+    for run in found:
+        of = {"mean_dpu": run.values("mean_dpu"), "utility_after_warm_up": run.curve("utility").iloc[0]}
+        for name, values in of.items():
+            shown = ",".join(f"{value:.4g}" for value in values)
+            assert f"German Credit,model={run.name('model')},{name},{shown}\n" in text

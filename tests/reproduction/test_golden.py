@@ -1,4 +1,4 @@
-"""Tables and figures of the report, leaderboard and compare of made-up runs, as once found right."""
+"""Tables and figures of the report and leaderboard of made-up runs, as once found right."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 from pytest_regressions.file_regression import FileRegressionFixture
 
-from fairall.display import STYLE, Item, PageFigure, PageTable, to_csv, to_latex, to_markdown
-from fairall.report import compare
+from fairall.display import STYLE, Item, PageFigure, PageTable, handles_of, to_csv, to_latex, to_markdown
 from reproduction.board import BASELINE, RIVAL
-from reproduction.by_seed import by_seed_table
 from reproduction.figures import curve_figures
 from reproduction.leaderboard_figures import board_figures
 from reproduction.leaderboard_tables import (
@@ -30,7 +28,6 @@ from tests.reproduction.collection import made_board, results
 pytestmark = pytest.mark.whole
 
 WORDS = ["dataset=credit,compas,synthetic", "model=fairall_I_II,fairall_II,fairlog,unfairlog,opt_fair"]
-COMPARED = (0, 6, 2, 15)  # places in the collection
 MOST = 24  # records of a table that are kept
 
 
@@ -45,24 +42,21 @@ def checked(tables: Sequence[PageTable], regression: FileRegressionFixture) -> N
 
 
 def drawn(items: Iterable[Item]) -> str:
-    """What figures show: words, and of each shape how many points it has, and where they begin and end."""
+    """What figures show: words, and of each shape how many points it has, and where it begins and ends."""
     lines = []
     for item in items:
         if not isinstance(item, PageFigure) or item.draw is None:
             continue
         with mpl.rc_context(STYLE):
             figure = item.draw()
-        lines += ["", f"# {item.key}", item.title, item.note]
-        lines += [f"- {text.get_text()}" for legend in figure.legends for text in legend.get_texts()]
+        lines += ["", f"# {item.key}", item.title, item.note, "; ".join(handles_of(figure.axes))]
         for axes in figure.axes:
-            words = [axes.get_title(), axes.get_xlabel(), axes.get_ylabel()]
-            ticks = [label.get_text() for label in axes.get_yticklabels()]
-            lines.append(f"## {'; '.join(words)}: {', '.join(ticks)}")
+            ticks = ", ".join(label.get_text() for label in axes.get_yticklabels())
+            lines.append(f"## {axes.get_title()}; {axes.get_xlabel()}; {axes.get_ylabel()}: {ticks}")
             shapes = [line.get_xydata() for line in axes.lines]
             shapes += [path.vertices for of in axes.collections for path in of.get_paths()]
             for points in map(np.asarray, filter(len, shapes)):
-                ends = (*points[0], *points[-1], *points.min(0), *points.max(0))
-                lines.append(f"{len(points)}: {' '.join(f'{end:.4g}' for end in ends)}")
+                lines.append(f"{len(points)}: {points[[0, len(points) // 2, -1]].round(2).tolist()}")
             lines += [f"{t.get_text()} {t.get_fontweight()} {t.get_position()}" for t in axes.texts]
     return "\n".join(lines)
 
@@ -76,16 +70,16 @@ def test_figures_of_the_leaderboard(tmp_path: Path, file_regression: FileRegress
 def test_tables_of_the_leaderboard(tmp_path: Path, file_regression: FileRegressionFixture) -> None:
     own = made_board(tmp_path)
     tables = [standings_table(own, f"leaderboard{kind}") for kind in ("", "_alike", "_short")]
-    tables += [task_table(task) for task in own.tasks.values()]
+    tables += [task_table(own, dataset) for dataset in own.runs]
     tables += [method_table(own, "greedy"), versus_table(own, BASELINE, RIVAL), care_table(own)]
-    checked([*tables, by_seed_table("leaderboard", own.planned[:2])], file_regression)
+    checked(tables, file_regression)
     assert not method_table(own, "dcem").shown
     assert not versus_table(own, BASELINE, "dcem").shown
 
 
 def test_tables_of_a_quick_leaderboard(tmp_path: Path, file_regression: FileRegressionFixture) -> None:
     own = made_board(tmp_path, "preset=quick", "dataset=credit")
-    checked([task_table(own.tasks["credit"]), method_table(own, "greedy")], file_regression)
+    checked([task_table(own, "credit"), method_table(own, "greedy")], file_regression)
 
 
 @pytest.mark.usefixtures("raw_data")
@@ -95,8 +89,3 @@ def test_tables_of_the_report(file_regression: FileRegressionFixture) -> None:
     assert all(to_latex(table).isascii() for table in tables)
     checked(tables, file_regression)
     file_regression.check(drawn(items), basename="test_figures_of_the_report", extension=".md")
-
-
-def test_tables_of_compare(tmp_path: Path, file_regression: FileRegressionFixture) -> None:
-    runs = {str(i): results()[place] for i, place in enumerate(COMPARED, start=1)}
-    checked(compare(runs, tmp_path), file_regression)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from fairall.report import dataset_label, look_of, method_label
-from reproduction.board import board
+from reproduction.board import Board
 from reproduction.leaderboard_figures import board_figures
 from reproduction.leaderboard_tables import care_table, standings_table, task_table
 from reproduction.plan import LEADERBOARD, grid
@@ -20,9 +20,7 @@ def test_every_method_of_the_sweeps_has_a_name_a_colour_and_a_mark() -> None:
 
 def test_a_board_without_runs_has_rows_of_missing_ones() -> None:
     needed = planned("leaderboard_methods", "dataset=credit", "model=greedy,plot")
-    own = board([replace(one, run=None) for one in needed], {}, {})
-    assert [str(cell) for cell in task_table(own.tasks["credit"]).frame.iloc[:, 1]] == [
-        "missing (not made)"
-    ] * 2
+    own = Board([replace(one, run=None) for one in needed], {}, {})
+    assert [str(cell) for cell in task_table(own, "credit").frame.iloc[:, 1]] == ["missing (not made)"] * 2
     assert [*care_table(own).records["name"]] == ["every method"]
     assert not any(item.shown for item in (standings_table(own), *board_figures(own)))

@@ -14,10 +14,11 @@ from fairall import FairAllError, places
 from fairall.display import Cell, PageFigure, PageTable, Row, frame_of, records_of
 from reproduction.findings import GROUP, MEAN, cell, numbers
 from reproduction.fingerprint import CHANGED, NAMED_IN, OF, fingerprint
-from reproduction.pages import BEGIN, BESIDE, BLOCK, DOCS, SETTING, publish, read_table, refuse, shown_csv
+from reproduction.items import as_shown
+from reproduction.pages import BEGIN, BESIDE, BLOCK, DOCS, SETTING, publish, read_table, refuse
 from reproduction.plan import LEADERBOARD, grid
 from reproduction.report import contents
-from reproduction.rivals import studies
+from reproduction.rivals import STUDIES
 
 PAGE = """# By hand
 
@@ -103,14 +104,14 @@ def test_files_of_the_documentation_are_as_a_command_writes_them() -> None:
     files = {f"{BESIDE}{path.stem}": path for path in (DOCS / BESIDE).iterdir()}
     assert {*files} == {key for key, content in blocks if BESIDE in key and content}
     for path in files.values():
-        frame = read_table(path.stem)
-        table = PageTable(key=path.stem, title="", note="", frame=frame, records=records_of([]))
-        assert shown_csv(table) == path.read_text(), path.name
+        table = read_table(path.stem)
+        shown = table.reset_index() if "measure" in table else as_shown(table)
+        assert shown.to_csv(index=False, lineterminator="\n") == path.read_text(), path.name
 
 
 @pytest.mark.whole
 def test_blocks_of_the_documentation_can_be_made() -> None:
-    made = {SETTING, "logs", *studies(), *(item.key for item in contents([], [])[0])}
+    made = {SETTING, "logs", *STUDIES, *(item.key for item in contents([], [])[0])}
     made |= {f"{study}_by_seed" for study in ("report", "leaderboard")}
     for key, axis in {"leaderboard": "dataset", "method": "model"}.items():
         made |= {f"{key}_{name}" for sweep in LEADERBOARD for name in grid(sweep)[axis].split(",")}

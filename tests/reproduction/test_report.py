@@ -76,8 +76,6 @@ def test_a_quick_report_claims_nothing(tmp_path: Path, capsys: pytest.CaptureFix
     [
         ("report dataset=credti", "dataset=credti: not among these runs, did you mean credit?"),
         ("report tables", "tables: not possible with report"),
-        ("leaderboard model=nonsense", "model=nonsense: not among these runs"),
-        ("runs tabels", "there is no part 'tabels', did you mean tables?; there are"),
         ("report modle.alpha=1", "modle"),
     ],
 )

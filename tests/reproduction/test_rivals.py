@@ -9,9 +9,9 @@ import pytest
 from fairall import FairAllError, Result
 from reproduction.rivals import (
     MEASURES,
+    STUDIES,
     compared,
     rivals,
-    studies,
     study_table,
 )
 from tests.made_up import made_up
@@ -40,15 +40,15 @@ def test_regrets_are_of_each_time_step() -> None:
     run, reference = earning([0.3 - of for of in lost]), earning([0.3] * 20)
     expected = {"every_tenth": 0.4, "every_step": 0.6, "regret": 0.015, "errors": 2 * 0.3 * 64}
     for name, value in expected.items():
-        assert MEASURES[name].of(run, reference).tolist() == pytest.approx([value] * 2)
-    assert MEASURES["regret"].of(run, reference, until=10).tolist() == pytest.approx([0.02] * 2)
+        assert MEASURES[name][2](run, reference).tolist() == pytest.approx([value] * 2)
+    assert MEASURES["regret"][2](run, reference, until=10).tolist() == pytest.approx([0.02] * 2)
 
 
 def test_accuracy_follows_from_the_utility() -> None:
     """Of ten people four have label 1; three of those and two others are accepted."""
     run = made_up("dataset=fico", references={"accept_all": {"mean_utility": 0.4 - 0.5}})
     run = replace(run, steps=run.steps.assign(utility=(3 - 0.5 * 5) / 10))
-    assert MEASURES["accuracy"].of(run, run, at=3).tolist() == pytest.approx([0.7] * len(run.seeds))
+    assert MEASURES["accuracy"][2](run, run, at=3).tolist() == pytest.approx([0.7] * len(run.seeds))
 
 
 def test_a_printed_mean_is_inside_or_outside() -> None:
@@ -66,7 +66,7 @@ def test_a_printed_mean_is_inside_or_outside() -> None:
 
 def test_every_row_has_a_run_and_a_reference_on_the_same_people() -> None:
     runs = rivals.planned([])
-    assert len(runs) == 2 * sum(len(study["rows"]) for study in studies().values())
+    assert len(runs) == 2 * sum(len(study["rows"]) for study in STUDIES.values())
     for one, reference in zip(runs[::2], runs[1::2], strict=True):
         own, other = one.config, reference.config
         assert {cell["measure"] for cell in one.said["cells"]} <= set(MEASURES)
