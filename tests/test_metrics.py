@@ -65,6 +65,7 @@ def test_groups_that_are_absent() -> None:
     *_, advantaged, others = metrics.STANDARD
     for measure, expected in ((metrics.dpu, np.nan), (advantaged.function, 0.75), (others.function, np.nan)):
         assert measure(accepted, s).tolist() == pytest.approx([expected], nan_ok=True)
+    assert others.function(accepted, -s).item() == 0.75
     # Nobody accepted in a group, or nobody with label 1: no value.
     of_one = torch.tensor([1.0, 1.0, -1.0, -1.0])
     assert metrics.predictive_parity(of_one[None].relu(), torch.ones(4), of_one).isnan().all()
