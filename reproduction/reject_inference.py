@@ -289,4 +289,5 @@ def draw_gains(found: pd.DataFrame) -> Figure:
         axes.set_yticks(range(len(names)), names)
         axes.grid(axis="x", lw=0.3, color=GREY, alpha=0.5)
         axes.label_outer()
+        axes.tick_params(labelbottom=True)
     return figure
