@@ -2,7 +2,6 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.quiver import Quiver
@@ -18,23 +17,16 @@ from tests.reproduction.collection import planned, result
 
 WORDS = ("model=fairall_I_II", "dataset=synthetic", "seeds=5")
 # Switched, flipped, both (which counts as switched), a sign that is noise, aligned.
-LATENT = [
-    {"gap": 0.9, "agreement": 0.1, "auc": 0.8},
-    {"gap": 0.1, "agreement": -0.9, "auc": 0.8},
-    {"gap": 1.3, "agreement": -0.5, "auc": 0.8},
-    {"gap": 0.1, "agreement": -0.9, "auc": 0.55},
-    {"gap": 0.2, "agreement": 0.9, "auc": 0.8},
-]
-NAMES = {"gap": "latent_variance_gap", "agreement": "latent_label_agreement", "auc": "latent_label_auc"}
+LATENT: dict[str, list[Any]] = {
+    "latent_variance_gap": [0.9, 0.1, 1.3, 0.1, 0.2],
+    "latent_label_agreement": [0.1, -0.9, -0.5, -0.9, 0.9],
+    "latent_label_auc": [0.8, 0.8, 0.8, 0.55, 0.8],
+}
 
 
-def with_latents(*words: str, number: int = 0, changes: dict[str, list[Any]] | None = None) -> Result:
+def with_latents(*words: str, number: int = 0, **changes: list[Any]) -> Result:
     """A result whose seeds have latent measures, and other measures one value per seed."""
-    run = result(*WORDS, *words, number=number)
-    columns = {NAMES[key]: [latent[key] for latent in LATENT] for key in NAMES} | (changes or {})
-    per_seed = run.per_seed.assign(
-        **{name: pd.Series(values, dtype=float).to_numpy() for name, values in columns.items()}
-    )
+    per_seed = result(*WORDS, *words).per_seed.assign(**LATENT | changes).astype(float)
     return result(*WORDS, *words, number=number, per_seed=per_seed)
 
 
@@ -52,9 +44,9 @@ def test_measures_of_aligned_seeds_are_apart_from_those_of_others() -> None:
     changes: dict[str, list[Any]] = {
         "latent_variance_gap": [None, 0.1, 1.3, 0.1, 0.2],
         "mean_cfu": [None] * 5,
+        "mean_utility": [0.1, 0.2, 0.3, 0.4, 0.6],
     }
-    changes |= {"mean_utility": [0.1, 0.2, 0.3, 0.4, 0.6]}
-    table = alignment_table(plans(with_latents("protocol=published_code", changes=changes)))
+    table = alignment_table(plans(with_latents("protocol=published_code", **changes)))
     shown = [str(cell) for cell in table.frame.loc["Synthetic", "published_code"]]
     assert shown[:5] == ["4", "1", "1", "50.0 ± 14.1", "25.0 ± 7.1"]
     assert shown[-2:] == ["", ""]
@@ -76,12 +68,10 @@ def test_arrows_point_to_where_the_label_gets_likelier_in_each_group() -> None:
         figure = draw_alignment({"switched": space(np.pi / 2), "flipped": flat, "matched": space(0.0)})
     assert len({(axes.get_xlim(), axes.get_ylim()) for axes in figure.axes}) == 1
     for axes, angle in zip(figure.axes, (np.pi / 2, np.pi, 0.0), strict=True):
-        directions = {}
-        for arrow in axes.collections:
-            if isinstance(arrow, Quiver):
-                (direction,) = np.column_stack([arrow.U, arrow.V])
-                directions[to_hex(arrow.get_facecolor()[0])] = direction / np.linalg.norm(direction)
-        cosine = directions[to_hex(TEAL)] @ directions[to_hex(ROSE)]
+        arrows = [arrow for arrow in axes.collections if isinstance(arrow, Quiver)]
+        assert [to_hex(arrow.get_facecolor()[0]) for arrow in arrows] == [to_hex(TEAL), to_hex(ROSE)]
+        one, other = (np.array([arrow.U[0], arrow.V[0]]) for arrow in arrows)
+        cosine = one @ other / np.linalg.norm(one) / np.linalg.norm(other)
         assert cosine == pytest.approx(np.cos(angle), abs=0.2)
 
 
