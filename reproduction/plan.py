@@ -306,11 +306,9 @@ def _refuse_unknown(sweeps: Sequence[str], overrides: Sequence[str]) -> None:
     for word in overrides:
         key = word.split("=")[0]
         if all(key in axes for axes in grids):
-            known = dict.fromkeys(one for axes in grids for one in axes[key])
-            names = [one.removeprefix(f"{key}=") for one in known]
-            for wrong in (one for one in _values(word) if one not in known):
-                near = nearest(wrong.removeprefix(f"{key}="), names)
-                raise FairAllError(f"{wrong}: not among these runs{near}; there are {', '.join(names)}")
+            known = dict.fromkeys(itertools.chain(*(axes[key] for axes in grids)))
+            if wrong := [one for one in _values(word) if one not in known]:
+                raise FairAllError(f"{wrong[0]}: not among these runs; there are {', '.join(known)}")
 
 
 def _values(word: str) -> list[str]:
