@@ -100,8 +100,8 @@ def first(spec: Spec, runs: Sequence[Facts]) -> list[Facts]:
     """
     cells = []
     for (_, _, heading), own in long(placed(spec, runs)).groupby([*PLACES], sort=False):
-        one, known = dict(own.iloc[0]), own.dropna(subset="value").set_index("seed")
-        values = dict(iter(known.groupby("tool", sort=False)["value"]))
+        one, by_seed = dict(own.iloc[0]), own.set_index("seed")
+        values = dict(iter(by_seed.groupby("tool", sort=False)["value"]))
         ranked = sorted(values, key=lambda tool: values[tool].mean(), reverse=heading.endswith("↑"))
         if len(ranked) > 1:
             best, after, *_ = ranked

@@ -115,7 +115,7 @@ class Planned:
     @property
     def row(self) -> str:
         """Key of its row on the leaderboard: the method, and what its sweep changes in it."""
-        return " ".join([self.model, *filter(None, [VARIANTS.get(self.sweep)])])
+        return f"{self.model} {VARIANTS.get(self.sweep, '')}".rstrip()
 
     @property
     def dataset(self) -> str:
@@ -146,13 +146,13 @@ def by_model(planned: Iterable[Planned]) -> dict[str, Result]:
 
 def missing_runs(planned: Sequence[Planned]) -> list[tuple[str, str]]:
     """Name and command of the missing ones of some runs."""
-    return [(_described(one), one.command) for one in planned if one.run is None]
-
-
-def _described(one: Planned) -> str:
-    values = [word for word in one.words if word.startswith(SINGLE_VALUES)]
-    name = f"{row_label(one.row)} on {dataset_label(one.dataset)}"
-    return f"{name} with {' '.join(values)}" if values else name
+    found = []
+    for one in planned:
+        if one.run is None:
+            values = " ".join(word for word in one.words if word.startswith(SINGLE_VALUES))
+            name = f"{row_label(one.row)} on {dataset_label(one.dataset)}"
+            found.append((f"{name} with {values}" if values else name, one.command))
+    return found
 
 
 def interpretable(preset: str | None) -> bool:

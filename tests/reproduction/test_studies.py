@@ -134,10 +134,9 @@ def test_words_that_pick_runs_of_one_study_leave_a_page_of_them(
 
 
 def test_a_question_that_nobody_has_is_said() -> None:
-    with pytest.raises(FairAllError, match=r"trut: no such question, did you mean truth\?"):
-        questions([], asked=["trut"])
-    with pytest.raises(FairAllError, match="say which; there are truth, hidden"):
-        questions([], asked=[])
+    for asked in (["truth", "groop"], []):
+        with pytest.raises(FairAllError, match=r"(truth groop|none): choose of truth, hidden"):
+            questions([], asked=asked)
 
 
 # Kinds of tables.
@@ -186,21 +185,6 @@ def test_kinds_of_tables_are_as_they_were_once_found_right(file_regression: File
 
 
 # What questions compute themselves.
-
-
-def test_intervals_of_logs_hold_the_truth_from_the_true_odds_ratio_on() -> None:
-    tables = items("questions_hidden")
-    for key in ("questions_hidden_coverage", "questions_hidden_officers"):
-        table = tables[key]
-        assert isinstance(table, PageTable)
-        found = table.frame.xs("Synthetic").map(str)
-        share = found.map(lambda cell: int(cell[0]) / 4)  # of four logs
-        assert share["assumed Γ = 3"].min() >= 0.75
-        assert share["assumed Γ = 1"].tolist()[::2] == [pytest.approx(1.0, abs=0.25), 0.0]
-    assert share["decision makers"].min() >= 0.75
-    assert share["no assumption"].min() == 1.0
-    width = found.map(lambda cell: float(cell.split(", ")[1])).mean()
-    assert width["decision makers"] < 0.7 * width["no assumption"]
 
 
 def test_the_known_difference_is_that_of_the_closed_forms() -> None:
