@@ -306,9 +306,11 @@ def _refuse_unknown(sweeps: Sequence[str], overrides: Sequence[str]) -> None:
     for word in overrides:
         key = word.split("=")[0]
         if all(key in axes for axes in grids):
-            known = dict.fromkeys(itertools.chain(*(axes[key] for axes in grids)))
-            if wrong := [one for one in _values(word) if one not in known]:
-                raise FairAllError(f"{wrong[0]}: not among these runs; there are {', '.join(known)}")
+            known = list(dict.fromkeys(itertools.chain(*(axes[key] for axes in grids))))
+            for wrong in (one for one in _values(word) if one not in known):
+                near = nearest(wrong, known).replace(f"{key}=", "")
+                names = ", ".join(known).replace(f"{key}=", "")
+                raise FairAllError(f"{wrong}: not among these runs{near}; there are {names}")
 
 
 def _values(word: str) -> list[str]:
