@@ -89,7 +89,7 @@ def described(figure: Figure) -> Iterator[str]:
     for axes in figure.axes:
         yield " | ".join([axes.get_title(), axes.get_xlabel(), axes.get_ylabel()])
         for line in axes.lines:
-            yield f"    {line.get_label()}: {len(line.get_xydata())}"
+            yield f"    {line.get_label()}: {len(np.asarray(line.get_xydata()))}"
         yield from (f"    {container.get_label()}" for container in axes.containers)
 
 
