@@ -109,8 +109,7 @@ def draw_alignment(spaces: dict[str, Space]) -> Figure:
     n = len(spaces)
     figure, (panels,) = grid_of(1, n, 2.4, width=2 * COLUMN * n / 3, sharex=True, sharey=True)
     for axes, (name, (z, s, label)) in zip(panels, spaces.items(), strict=True):
-        if z.shape[1] == 1:
-            z = np.column_stack([z, np.zeros(len(z))])
+        z = np.pad(z, ((0, 0), (0, 1)))  # for a latent of one axis
         z = z[:, np.argsort(-z.var(0))[:2]]
         length = 1.2 * z.std()
         directions = label_directions(z, label > 0, s > 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 import yaml
@@ -56,17 +56,12 @@ REAL, SYNTHETIC = (
 )
 
 
-class Verdict(NamedTuple):
-    """Outcome of a claim on a data set."""
+def judge(claims: Iterable[Claim], planned: Sequence[Planned]) -> pd.DataFrame:
+    """Compare every claim with every data set of some runs, all of one initial policy and protocol.
 
-    claim: Claim
-    dataset: str
-    words: str  # `REPRODUCED` or `ON_SPLIT`, `IN_DIRECTION`, `NOT` or `MISSING`
-    p: float | None  # Holm-corrected; None without a test
-
-
-def judge(claims: Iterable[Claim], planned: Sequence[Planned]) -> list[Verdict]:
-    """Compare every claim with every data set of some runs, all of one initial policy and protocol."""
+    Returns:
+        Columns `claim`, `measure`, `dataset`, `verdict` and the Holm-corrected `p`, None without a test.
+    """
     verdicts = []
     datasets = {name: by_model(own) for name, own in by_dataset(planned).items()}
     for claim in claims:
@@ -79,8 +74,8 @@ def judge(claims: Iterable[Claim], planned: Sequence[Planned]) -> list[Verdict]:
         for dataset, series, p in zip(datasets, ahead, corrected, strict=True):
             sure = _reproduced(planned) if p is not None and p < LEVEL else IN_DIRECTION
             words = MISSING if p is None else sure if series.mean() > 0 else NOT
-            verdicts.append(Verdict(claim, dataset, words, p))
-    return verdicts
+            verdicts.append((claim.text, claim.measure, dataset, words, p))
+    return pd.DataFrame(verdicts, columns=["claim", "measure", "dataset", "verdict", "p"])
 
 
 def beyond(claim: Claim, ours: pd.Series, others: pd.Series) -> pd.Series:
@@ -94,24 +89,19 @@ def _reproduced(planned: Sequence[Planned]) -> str:
     return ON_SPLIT if all(one.config.splits == 1 for one in planned) else REPRODUCED
 
 
-def claims_table(
-    verdicts: Sequence[Verdict], planned: Sequence[Planned], key: str, title: str, setting: str = ""
-) -> PageTable:
+def claims_table(verdicts: pd.DataFrame, planned: Sequence[Planned], **shown: Any) -> PageTable:
     """A row per claim and a column per data set, those without any verdict left out."""
-    judged = [one for one in verdicts if one.words != MISSING]
-    datasets = [name for name in DATASETS if name in {one.dataset for one in judged}]
+    judged = verdicts[verdicts["verdict"] != MISSING]
+    names = [name for name in DATASETS if name in set(judged["dataset"])]
     rows = []
-    for claim in dict.fromkeys(one.claim for one in judged):
-        own = {one.dataset: one.words for one in verdicts if one.claim == claim}
-        cells = [Cell(own[name], best=own[name].startswith(REPRODUCED)) for name in datasets]
-        rows.append(Row(measures(claim.measure)[0].label, claim.text, cells))
-    records = [
-        {"claim": claim.text, "measure": claim.measure, "dataset": dataset, "verdict": words, "p": p}
-        for claim, dataset, words, p in judged
-    ]
-    shown = {"key": key, "title": title, "section": SECTION, "setting": setting}
-    note = MEANING.format(_reproduced(planned))
-    return table_of([*map(dataset_label, datasets)], rows, records, planned, note=note, **shown)
+    for (claim, measure), own in verdicts.groupby(["claim", "measure"], sort=False):
+        if claim in set(judged["claim"]):
+            words = own.set_index("dataset").loc[names, "verdict"]
+            cells = [Cell(word, best=word.startswith(REPRODUCED)) for word in words]
+            rows.append(Row(measures(measure)[0].label, claim, cells))
+    note, records = MEANING.format(_reproduced(planned)), judged.to_dict("records")
+    of_claims = {"note": note, "section": SECTION} | shown
+    return table_of([*map(dataset_label, names)], rows, records, planned, **of_claims)
 
 
 def counts_table(tables: Sequence[PageTable]) -> PageTable:
@@ -123,16 +113,13 @@ def counts_table(tables: Sequence[PageTable]) -> PageTable:
     rows: list[Row] = []
     for setting in dict.fromkeys(table.setting for table in tables if table.setting):
         every = pd.concat([table.records for table in tables if table.setting == setting])
-        own = every.reindex(columns=COUNTED)
-        apart = own["difference_in_paper_std"].dropna().abs()
-        inside = own.dropna(subset="inside").set_index("statistic")["inside"]
+        verdict, apart, statistic, inside = (every.reindex(columns=COUNTED)[name] for name in COUNTED)
         counts = (
-            own["verdict"].dropna().isin([REPRODUCED, ON_SPLIT]),
-            *(apart <= 1.0, apart <= 2.0),
-            *(inside[inside.index == statistic] for statistic in ("mean", "std")),
+            verdict.dropna().isin([REPRODUCED, ON_SPLIT]),
+            *(apart.dropna().abs() <= most for most in (1.0, 2.0)),
+            *(inside[statistic == of].dropna() for of in ("mean", "std")),
         )
-        cells = [f"{int(of.sum())} of {len(of)}" if len(of) else "" for of in counts]
-        rows.append(Row("", setting, cells))
+        rows.append(Row("", setting, [f"{int(of.sum())} of {len(of)}" if len(of) else "" for of in counts]))
     return table_of(
         COUNTS,
         rows,

@@ -6,7 +6,7 @@ The text is `findings.md.jinja`, whose numbers are cells of these tables.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import yaml
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fairall import FairAllError, places
+from fairall import places
 from fairall.display import (
     GREY,
     PageFigure,
@@ -29,7 +29,7 @@ from fairall.display import (
 )
 from fairall.metrics import Spread
 from reproduction.items import grid_of
-from reproduction.pages import DOCS, publish, read_table, refuse
+from reproduction.pages import publish, read_table, refuse
 from reproduction.plan import ABLATION, grid
 
 NUMBER = r"(−?\d+(?:\.\d+)?)"
@@ -50,22 +50,8 @@ TEST = "test utility ↑"
 
 
 def cell(key: str, group: str, name: str, column: str) -> str:
-    """Text of a cell of a table of results.
-
-    Raises:
-        FairAllError: where there is no such table or cell.
-    """
-    try:
-        return str(read_table(key).loc[(group, name), column])
-    except KeyError as error:
-        raise FairAllError(f"{DOCS}: the table {key} has no cell {error}") from error
-
-
-def matched(pattern: re.Pattern[str], text: str) -> re.Match[str]:
-    """What a cell holds; FairAllError where it is not of that pattern."""
-    if match := pattern.search(text):
-        return match
-    raise FairAllError(f"{text!r} is not a cell as in {pattern.pattern}")
+    """Text of a cell of a table of results."""
+    return str(read_table(key).loc[(group, name), column])
 
 
 def numbers(pattern: re.Pattern[str], key: str, column: str) -> pd.DataFrame:
@@ -83,7 +69,7 @@ def findings(overrides: Sequence[str], folder: Path | None = None, into: Sequenc
         into: pages that get the text and the figures, docs/findings.md.
 
     Raises:
-        FairAllError: where a table of results, a cell or a page is missing.
+        FairAllError: where a table of results or a page is missing.
     """
     config = places(overrides)
     refuse(into, config)
@@ -93,14 +79,10 @@ def findings(overrides: Sequence[str], folder: Path | None = None, into: Sequenc
 
 
 def text() -> str:
-    """The page in Markdown, with empty blocks of its figures.
-
-    Raises:
-        FairAllError: where a table of results or a cell is missing.
-    """
+    """The page in Markdown, with empty blocks of its figures."""
 
     def part(pattern: re.Pattern[str], number: int = 0) -> Callable[..., str]:
-        return lambda *place: str(matched(pattern, cell(*place))[number])
+        return lambda *place: next(pattern.finditer(cell(*place)))[number]
 
     shown: dict[str, object] = {"mean": part(MEAN), "deviation": part(SPREAD, 2), "interval": part(INTERVAL)}
     shown |= {"share": part(COVERAGE), "cell": cell, "test_utility": TEST, "test_dpu": "mean DPU ↓"}
@@ -111,10 +93,14 @@ def text() -> str:
 
 def inside() -> str:
     """How many printed means are inside our predictive intervals with the switches of the authors' code."""
-    keys = [f"printed_mean_{policy}_published_code" for policy in ("harsh", "lenient")]
-    cells = pd.concat([read_table(key).stack() for key in keys])
-    found = cells.str.extract("(inside|outside)")[0].dropna()
+    keys = ("printed_mean_harsh_published_code", "printed_mean_lenient_published_code")
+    found = _cells(keys).str.extract("(inside|outside)")[0].dropna()
     return f"{(found == 'inside').sum()} of the {len(found)}"
+
+
+def _cells(keys: Iterable[str]) -> pd.Series:
+    """All cells of some tables, by group, name and heading."""
+    return pd.concat([read_table(key).stack() for key in keys])
 
 
 def reproduced(policy: str, splits: bool = True, kinds: Sequence[bool] = (False, True)) -> str:
@@ -126,7 +112,7 @@ def reproduced(policy: str, splits: bool = True, kinds: Sequence[bool] = (False,
         kinds: of claims that count: False that a method is better, True that it is no worse.
     """
     keys = ("claims_splits_real", "claims_splits_synthetic") if splits else ("claims", "claims_synthetic")
-    cells = pd.concat([read_table(f"{key}_{policy}").stack() for key in keys])
+    cells = _cells(f"{key}_{policy}" for key in keys)
     no_worse = cells.index.get_level_values("name").str.contains("no less|no greater")
     counted = cells[pd.Index(no_worse).isin(kinds)]
     return f"{counted.str.startswith('reproduced').sum()} of {len(counted)}"
@@ -222,7 +208,7 @@ def draw_means(
     """
     found = numbers(ENDS[ends], table, column).reindex(columns=range(3))
     if ends == "deviation":
-        found = pd.DataFrame({0: found[0], 1: found[0] - found[1], 2: found[0] + found[1]})
+        found[1], found[2] = found[0] - found[1], found[0] + found[1]
     for level, word in of.items():
         found = found.xs(word, level=level)
     found = found.reindex(rows).rename(rows) if rows else found

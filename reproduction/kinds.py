@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -11,8 +12,8 @@ from fairall.display import Cell, PageTable, Row, mean_interval, mean_std, numbe
 from fairall.metrics import Spread
 from fairall.report import LEVEL, WITH_ROW, holm, paired_difference, paired_p, pairwise_p
 from fairall.results import REFERENCES
-from reproduction.items import difference_of, table_of
 from reproduction.questions_hidden import held
+from reproduction.tables import shown_table
 from reproduction.values import Facts, by_words, differences, finished, long, words
 
 Spec = Mapping[str, Any]
@@ -23,7 +24,7 @@ PLACES = {"group": "", "name": "", "column": "{heading}"}  # of a cell, with usu
 
 
 def table(spec: Spec, runs: Iterable[Facts], cells: Iterable[Facts]) -> PageTable:
-    """A table of cells, rows of a group together, and a record of each.
+    """A table of cells, rows of a group together.
 
     Args:
         spec: with key, title and note.
@@ -31,26 +32,20 @@ def table(spec: Spec, runs: Iterable[Facts], cells: Iterable[Facts]) -> PageTabl
         cells: each with its `PLACES`, and what is shown as `text`, by default the mean of `spread` with its
             interval, bold where `corrected_p` is below `LEVEL`. Later ones replace earlier ones.
     """
-    shown: dict[str, dict[str, dict[str, Facts]]] = {}
+    shown: dict[str, dict[str, dict[str, Cell]]] = {}
     for one in cells:
-        shown.setdefault(one["group"], {}).setdefault(one["name"], {})[one["column"]] = one
         text = one.get("text") or mean_interval(one.get("spread"), **one.get("look", {}))
-        one["cell"] = Cell(text, best=(one.get("corrected_p") or LEVEL) < LEVEL)
+        own = shown.setdefault(one["group"], {}).setdefault(one["name"], {})
+        own[one["column"]] = Cell(text, best=(one.get("corrected_p") or LEVEL) < LEVEL)
     found = dict.fromkeys(of for names in shown.values() for own in names.values() for of in own)
-    columns = sorted(found) if "column" in spec else dict.fromkeys([*spec.get("measures", ()), *found])
-    rows, records = [], []
-    for group, names in shown.items():
-        for name, own in names.items():
-            rows.append(Row(group, name, [own[of]["cell"] if of in own else "" for of in columns]))
-            records += [_record(one) for one in own.values()]
+    columns = sorted(found) if "column" in spec else [*dict.fromkeys([*spec.get("measures", ()), *found])]
+    rows = [
+        Row(group, name, [own.get(of, "") for of in columns])
+        for group, names in shown.items()
+        for name, own in names.items()
+    ]
     of_page = {name: spec[name] for name in ("key", "title", "note")}
-    return table_of([*columns], rows, records, [run["planned"] for run in runs], **of_page)
-
-
-def _record(cell: Facts) -> Facts:
-    spread, known = cell.get("spread"), {of: cell[of] for of in PLACES} | {"shown": str(cell["cell"])}
-    known |= difference_of(spread, "mean") | {"std": spread and spread.std}
-    return known | {"corrected_p": cell.get("corrected_p")}
+    return shown_table(columns, rows, [run["planned"] for run in runs], **of_page)
 
 
 def placed(spec: Spec, runs: Iterable[Facts]) -> list[Facts]:
@@ -76,9 +71,7 @@ def cells_of(frame: pd.DataFrame) -> list[Facts]:
 
 def means(spec: Spec, runs: Sequence[Facts]) -> list[Facts]:
     """A row per run: means over seeds with 95 % intervals, ×100."""
-    found = cells_of(long(placed(spec, runs)))
-    # Its interval is within the bounds of the measure.
-    return [one | {"spread": one["planned"].run.spread(one["measure"])} for one in found]
+    return [row | {"spread": row["planned"].run.spread(row["measure"])} for row in placed(spec, runs)]
 
 
 def levels(spec: Spec, runs: Sequence[Facts]) -> list[Facts]:
@@ -92,16 +85,12 @@ def levels(spec: Spec, runs: Sequence[Facts]) -> list[Facts]:
         late = [row | {"measure": lost["of"]} for row in rows if row["measure"] == lost["measure"]]
         change = differences(long(late), spec["keys"], lost["less"], itself=True)
         found += cells_of(change.assign(value=-change["value"]))
-    of_group = {row["group"]: row["planned"] for row in reversed(rows)}
-    for policy in WITH_ROW if spec.get("references", True) else ():
-        for row in rows:
-            if row["planned"] is of_group[row["group"]]:
-                spread = row["planned"].run.reference(policy, row["measure"])
-                found.append(row | {"name": REFERENCES[policy], "spread": spread})
+    firsts = {(row["group"], row["measure"]): row for row in reversed(rows)}.values()
+    for policy, row in product(WITH_ROW if spec.get("references", True) else (), firsts):
+        spread = row["planned"].run.reference(policy, row["measure"])
+        found.append(row | {"name": REFERENCES[policy], "spread": spread})
     found = [one for one in found if one["spread"]]
-    for one in found:
-        one["text"] = mean_std(one["spread"].mean, one["spread"].std, **one["look"])
-    return found
+    return [one | {"text": mean_std(one["spread"].mean, one["spread"].std, **one["look"])} for one in found]
 
 
 def first(spec: Spec, runs: Sequence[Facts]) -> list[Facts]:
@@ -111,18 +100,15 @@ def first(spec: Spec, runs: Sequence[Facts]) -> list[Facts]:
     """
     cells = []
     for (_, _, heading), own in long(placed(spec, runs)).groupby([*PLACES], sort=False):
-        by_tool = own.dropna(subset="value").set_index("seed").groupby("tool", sort=False)["value"]
-        values = dict(iter(by_tool))
-        one = dict(own.iloc[0])
-        cells.append(one)
-        if len(values) > 1:
-            best, after, *_ = sorted(
-                values, key=lambda tool: values[tool].mean(), reverse=heading.endswith("↑")
-            )
-            one["spread"] = paired_difference(values[best], values[after])
-            one["corrected_p"] = pairwise_p(values)[frozenset((best, after))]
-            ahead = mean_interval(one["spread"], **one["look"])
+        one, by_seed = dict(own.iloc[0]), own.set_index("seed")
+        values = dict(iter(by_seed.groupby("tool", sort=False)["value"]))
+        ranked = sorted(values, key=lambda tool: values[tool].mean(), reverse=heading.endswith("↑"))
+        if len(ranked) > 1:
+            best, after, *_ = ranked
+            ahead = mean_interval(paired_difference(values[best], values[after]), **one["look"])
             one["text"] = f"{best}, {ahead} from {after}"
+            one["corrected_p"] = pairwise_p(values)[frozenset((best, after))]
+        cells.append(one)
     return cells
 
 

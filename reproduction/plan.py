@@ -115,7 +115,7 @@ class Planned:
     @property
     def row(self) -> str:
         """Key of its row on the leaderboard: the method, and what its sweep changes in it."""
-        return " ".join([self.model, *filter(None, [VARIANTS.get(self.sweep)])])
+        return f"{self.model} {VARIANTS.get(self.sweep, '')}".rstrip()
 
     @property
     def dataset(self) -> str:
@@ -146,13 +146,13 @@ def by_model(planned: Iterable[Planned]) -> dict[str, Result]:
 
 def missing_runs(planned: Sequence[Planned]) -> list[tuple[str, str]]:
     """Name and command of the missing ones of some runs."""
-    return [(_described(one), one.command) for one in planned if one.run is None]
-
-
-def _described(one: Planned) -> str:
-    values = [word for word in one.words if word.startswith(SINGLE_VALUES)]
-    name = f"{row_label(one.row)} on {dataset_label(one.dataset)}"
-    return f"{name} with {' '.join(values)}" if values else name
+    found = []
+    for one in planned:
+        if one.run is None:
+            values = " ".join(word for word in one.words if word.startswith(SINGLE_VALUES))
+            name = f"{row_label(one.row)} on {dataset_label(one.dataset)}"
+            found.append((f"{name} with {values}" if values else name, one.command))
+    return found
 
 
 def interpretable(preset: str | None) -> bool:
@@ -306,11 +306,11 @@ def _refuse_unknown(sweeps: Sequence[str], overrides: Sequence[str]) -> None:
     for word in overrides:
         key = word.split("=")[0]
         if all(key in axes for axes in grids):
-            known = dict.fromkeys(one for axes in grids for one in axes[key])
-            names = [one.removeprefix(f"{key}=") for one in known]
+            known = list(dict.fromkeys(itertools.chain(*(axes[key] for axes in grids))))
             for wrong in (one for one in _values(word) if one not in known):
-                near = nearest(wrong.removeprefix(f"{key}="), names)
-                raise FairAllError(f"{wrong}: not among these runs{near}; there are {', '.join(names)}")
+                near = nearest(wrong, known).replace(f"{key}=", "")
+                names = ", ".join(known).replace(f"{key}=", "")
+                raise FairAllError(f"{wrong}: not among these runs{near}; there are {names}")
 
 
 def _values(word: str) -> list[str]:

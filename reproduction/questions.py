@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairall import FairAllError
-from reproduction.plan import nearest
 from reproduction.study import Study
 
 ASKED = {word: Study(f"questions_{word}") for word in ("truth", "hidden", "groups", "amounts")}
@@ -33,10 +32,8 @@ def questions(
         FairAllError: where a word asks nothing, none or several are asked and a place for one is given, or a
             page cannot be filled.
     """
-    unknown = [word for word in asked if word not in ASKED]
-    if unknown or not asked:
-        what = f"{unknown[0]}: no such question{nearest(unknown[0], [*ASKED])}" if unknown else "say which"
-        raise FairAllError(f"questions: {what}; there are {', '.join(ASKED)}")
+    if not asked or {*asked} - {*ASKED}:
+        raise FairAllError(f"questions: {' '.join(asked) or 'none'}: choose of {', '.join(ASKED)}")
     if len(asked) > 1 and (folder or into):
         raise FairAllError("questions: --output and --into are for one question; ask one at a time")
     complete = [ASKED[word](overrides, folder, into, jobs) for word in dict.fromkeys(asked)]

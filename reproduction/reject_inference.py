@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import partial
 from importlib import import_module
 from itertools import product
 from pathlib import Path
@@ -20,36 +20,24 @@ from sklearn.metrics import roc_auc_score, roc_curve
 from sklearn.model_selection import train_test_split
 
 from fairall import FairAllError, load_dataset, places
-from fairall.display import (
-    BLUE,
-    GREY,
-    ORANGE,
-    Item,
-    PageFigure,
-    PageTable,
-    Row,
-    handles_of,
-    legend_below,
-    mean_interval,
-    number,
-    write,
-)
-from fairall.metrics import Spread
+from fairall.display import BLUE, GREY, ORANGE, Item, PageFigure, PageTable, number, write
 from fairall.report import dataset_label
 from fairall.sklearn import SelectiveLabelsClassifier
-from reproduction.items import difference_of, grid_of, table_of
+from reproduction.kinds import PLACES, cells_of, table
 from reproduction.pages import publish, refuse
+from reproduction.study_figures import Mark, draw_panels
+from reproduction.values import Facts, differences
 
 COMMAND = "reject_inference"
 OURS, THEIRS = "FairAll", "rejectkit"
+LOOKS = {OURS: (BLUE, 0.15), THEIRS: (ORANGE, -0.15)}  # colour, and how much above its row it is drawn
 ORACLE, NAIVE = "Every label", "Accepted only"
 SELECTIONS = {"mar": "by features", "mnar": "by features and the label", "cutoff": "by a score"}
 PARITY = "fairness=demographic_parity"
-KEYS = ["selection", "code", "method"]
-MEASURES = ("auc", "ks", "utility", "parity_utility")
 MEASURED = {"auc": "AUC", "utility": "utility"}  # shown by data set and drawn
 CLEAR = 5e-3  # gap of AUC between oracle and accepted only from which on rejectkit gives a recovery
-Key = tuple[str, str, str]
+STUDY: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+AXES = {"dataset": STUDY["dataset"].split(","), "selection": STUDY["selection"]}
 
 
 class Masked(NamedTuple):
@@ -70,13 +58,6 @@ class Masked(NamedTuple):
     accepted: np.ndarray
 
 
-@cache
-def axes() -> dict[str, Any]:
-    """The contents of reject_inference.yaml, its data sets as a list."""
-    found: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("reject_inference.yaml").read_text())
-    return found | {"dataset": found["dataset"].split(",")}
-
-
 def rejectkit() -> Any:
     """The package, whose code is run beside ours.
 
@@ -89,16 +70,13 @@ def rejectkit() -> Any:
         raise FairAllError(f"{COMMAND}: rejectkit is missing; pip install rejectkit==0.3.0") from error
 
 
-def reject_inference(
-    overrides: Sequence[str], folder: Path | None = None, into: Sequence[Path] = (), jobs: int | None = None
-) -> bool:
+def reject_inference(overrides: Sequence[str], folder: Path | None = None, into: Sequence[Path] = ()) -> bool:
     """Fit all methods under all masks, and write a page of them; what has been fitted is kept.
 
     Args:
         overrides: `dataset=` and `selection=` pick from the axes; others are of `places`.
         folder: of the page; None: `reject_inference` in outputs_dir.
         into: pages of the documentation with blocks to fill.
-        jobs: without effect; it is one process of some minutes.
 
     Returns:
         Whether all data sets could be read.
@@ -106,15 +84,15 @@ def reject_inference(
     Raises:
         FairAllError: where rejectkit is missing, or a word picks nothing.
     """
-    words = [word.partition("=") for word in overrides]
-    picked = {key: values.split(",") for key, _, values in words if key in ("dataset", "selection")}
-    config = places(["".join(word) for word in words if word[0] not in picked])
+    picks = dict(word.split("=") for word in overrides if word.split("=")[0] in AXES)
+    config = places([word for word in overrides if word.split("=")[0] not in AXES])
     refuse(into, config)
     rejectkit()
-    for key, values in picked.items():
-        if unknown := [value for value in values if value not in axes()[key]]:
-            raise FairAllError(f"{key}={unknown[0]}: not possible; there are {', '.join(axes()[key])}")
-    chosen, folder = axes() | picked, folder or Path(config.outputs_dir) / COMMAND
+    chosen = AXES | {key: values.split(",") for key, values in picks.items()}
+    for axis, known in AXES.items():
+        if unknown := [value for value in chosen[axis] if value not in known]:
+            raise FairAllError(f"{axis}={unknown[0]}: not possible; there are {', '.join(known)}")
+    folder = folder or Path(config.outputs_dir) / COMMAND
     found, missing = [], []
     for dataset, selection in product(chosen["dataset"], chosen["selection"]):
         path = folder / "fits" / f"{dataset}_{selection}.csv"
@@ -134,7 +112,7 @@ def reject_inference(
 
 def fits(dataset: str, selection: str) -> Iterator[dict[str, Any]]:
     """A row per random state, code and method, with its measures on test people."""
-    for state in range(axes()["states"]):
+    for state in range(STUDY["states"]):
         yield from judged(masked(dataset, selection, state), state)
 
 
@@ -144,22 +122,22 @@ def masked(dataset: str, selection: str, state: int) -> Masked:
     Raises:
         FairAllError: where the data cannot be read.
     """
-    source, study = load_dataset(dataset), axes()
+    source = load_dataset(dataset)
     table = source.table()
-    rows = np.random.default_rng(state).permutation(len(table))[: study["most"]]
+    rows = np.random.default_rng(state).permutation(len(table))[: STUDY["most"]]
     categories = [one.name for one in table.schema if one.kind.name == "CATEGORICAL"]
     x = pd.get_dummies(table.x[table.schema.names].iloc[rows], columns=categories).to_numpy(float)
     x = x[:, x.std(0) > 0]
     x = (x - x.mean(0)) / x.std(0)
     s, label = table.s[rows], table.label[rows].astype(int)
-    given = {"test_size": study["test_size"], "random_state": state}
+    given = {"test_size": STUDY["test_size"], "random_state": state}
     parts = train_test_split(x, s, label, stratify=1 - label, **given)
     sides = parts[:2], parts[2:4], parts[4:]
-    weaker = study["weaker"] if selection == "mnar" else {}
+    weaker = STUDY["weaker"] if selection == "mnar" else {}
     benchmark = rejectkit().MaskedRejectBenchmark(
         selection,
-        accept_rate=study["accept_rate"],
-        selection_strength=weaker.get(dataset, study["strength"]),
+        accept_rate=STUDY["accept_rate"],
+        selection_strength=weaker.get(dataset, STUDY["strength"]),
         **given,
     )
     x, s, label = (train for train, _ in sides)
@@ -169,7 +147,7 @@ def masked(dataset: str, selection: str, state: int) -> Masked:
 def judged(people: Masked, state: int) -> Iterator[dict[str, Any]]:
     """A row per code and method."""
     for code, fit in ((OURS, ours), (THEIRS, theirs)):
-        for method, of in axes()[code].items():
+        for method, of in STUDY[code].items():
             measures = measured(people, *fit(people, people.accepted | (method == ORACLE), of, state))
             yield {"state": state, "code": code, "method": method} | measures
 
@@ -221,89 +199,95 @@ def measured(people: Masked, p: np.ndarray, fair: np.ndarray | None = None) -> d
     return found
 
 
-def differences(found: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """A measure less that of `NAIVE`, of the same code, data set, selection and state; NaN where unknown.
-
-    Returns:
-        A row per selection, code, data set and random state, a column per method.
-    """
-    values = found.pivot(index=[*KEYS[:2], "dataset", "state"], columns="method", values=measure)
-    return values.sub(values[NAIVE], axis=0)
-
-
-def recovered(found: pd.DataFrame) -> pd.Series:
-    """Mean of rejectkit's `auc_recovery` over the cells that have one, by selection, code and method."""
-    gain = differences(found, "auc")
-    gap = gain[ORACLE].where(gain[ORACLE] > CLEAR)
-    return gain.div(gap, axis=0).groupby(level=KEYS[:2]).mean().stack()
-
-
-def spread_of(gain: pd.DataFrame, key: Key, dataset: str | None = None) -> Spread | None:
-    """Spread over random states of a data set, or of the mean over all; None where the method has none."""
-    own = gain[key[2]].unstack("dataset")
-    own = own[own.index.droplevel("state") == key[:2]].dropna(axis=1, how="all")
-    own = own if dataset is None else own[[dataset]]
-    return Spread.over_seeds(own.mean(axis=1).to_numpy()) if own.size else None
-
-
 def items_of(found: pd.DataFrame, lacking: Sequence[tuple[str, str]]) -> list[Item]:
-    """The figure, the table of means over data sets, and the one of each data set."""
-    figure, means, by_data = axes()["items"]
+    """The figure, the table of means over data sets, and the one of each data set.
+
+    Args:
+        found: measures by data set, selection, code, method and random state.
+        lacking: data sets that are missing, and how to get them.
+    """
+    found = found.assign(group=found["selection"].map(SELECTIONS), name=_name, column="")
+    figure, means, by_data = STUDY["items"]
     columns = {
-        f"{name}, {dataset_label(dataset)}": {"dataset": dataset, "measure": measure}
+        f"{name}, {dataset_label(dataset)}": {"measure": measure, "dataset": dataset}
         for measure, name in MEASURED.items()
-        for dataset in dict.fromkeys(found["dataset"])
+        for dataset in found["dataset"].unique()
     }
     items = [
         PageFigure(**figure, wide=True, draw=lambda: draw_gains(found)),
-        gains_table(found, **means),
-        gains_table(found, columns, **by_data),
+        gains_table(found, means),
+        gains_table(found, by_data | {"columns": columns}),
     ]
     return [replace(item, lacking=lacking) for item in items]
 
 
-def gains_table(found: pd.DataFrame, columns: Mapping[str, Mapping[str, Any]], **shown: Any) -> PageTable:
+def _name(found: pd.DataFrame) -> pd.Series:
+    return found["method"] + " (" + found["code"] + ")"
+
+
+def gains_of(found: pd.DataFrame) -> pd.DataFrame:
+    """Measures less those of `NAIVE`, of the same code, data set, selection and state: a long frame."""
+    known = ["dataset", "selection", "code", "method", "seed", *PLACES]
+    long = found.rename(columns={"state": "seed"}).melt(known, var_name="measure")
+    return differences(long, ["dataset", "selection", "code"], {"method": NAIVE}, itself=True)
+
+
+def recovered(gains: pd.DataFrame) -> pd.Series:
+    """Mean of rejectkit's `auc_recovery` over the cells that have one, by group, code and method."""
+    cells = ["group", "code", "dataset", "seed"]
+    gain = gains[gains["measure"] == "auc"].pivot(index=cells, columns="method", values="value")
+    gap = gain[ORACLE].where(gain[ORACLE] > CLEAR)
+    return gain.div(gap, axis=0).groupby(level=cells[:2]).mean().stack()
+
+
+def over_states(gains: pd.DataFrame, **of: str) -> list[Facts]:
+    """Cells of a `measure`, means over data sets or of one `dataset`, with their spreads over states."""
+    own = gains[(gains[[*of]] == pd.Series(of)).all(axis=1)]
+    by_state = own.groupby([*PLACES, "code", "method", "seed"], sort=False)["value"].mean()
+    return cells_of(by_state.reset_index())
+
+
+def gains_table(found: pd.DataFrame, spec: Mapping[str, Any]) -> PageTable:
     """A row per selection, code and method.
 
     Args:
         found: measures.
-        columns: heading → `measure`, of which differences are shown, of one `dataset` or of the mean over
-            all; or the `level` of a measure, or the `recovery`, with its `digits`.
-        shown: key, title and note.
+        spec: key, title, note, and `columns` by heading: the `measure` of which differences are shown, of
+            one `dataset` or of the mean over all; or the `level` of a measure or of the `recovery`, with
+            its `digits`.
     """
-    gains = {measure: differences(found, measure) for measure in MEASURES}
-    levels = found.groupby(KEYS).mean(numeric_only=True).assign(recovery=recovered(found))
-    rows, records = [], []
-    for key in found[KEYS].drop_duplicates().itertuples(index=False, name=None):
-        cells, named = [], dict(zip(KEYS, key, strict=True))
-        for of in columns.values():
-            if "level" in of:
-                cells.append(number(levels[of["level"]][key], digits=of.get("digits", 1)))
-                continue
-            spread = spread_of(gains[of["measure"]], key, of.get("dataset"))
-            cells.append(mean_interval(spread))
-            if spread is not None:
-                records.append(named | dict(of) | difference_of(spread, "mean"))
-        rows.append(Row(SELECTIONS[key[0]], f"{key[2]} ({key[1]})", cells))
-    return table_of([*columns], rows, records, **shown)
+    gains = gains_of(found)
+    levels = found.groupby(["group", "code", "method"]).mean(numeric_only=True)
+    levels["recovery"] = recovered(gains)
+    cells, own = list[Facts](), list[Any]()
+    for heading, of in spec["columns"].items():
+        if "level" in of:
+            shown = levels[of["level"]].map(partial(number, digits=of.get("digits", 1)))
+            own = shown.rename("text").reset_index().assign(name=_name).to_dict("records")
+        else:
+            own = over_states(gains, **of)
+        cells += [cell | {"column": heading} for cell in own]
+    return table(spec, (), cells)
 
 
 def draw_gains(found: pd.DataFrame) -> Figure:
     """Draw an interval per method and code, a column per selection, rows for AUC and utility."""
-    selections = [one for one in SELECTIONS if one in set(found["selection"])]
-    names = [name for name in dict.fromkeys(found["method"]) if name != NAIVE][::-1]
-    figure, panels = grid_of(2, len(selections), 0.3 * len(names) + 1.0, sharey=True, sharex="row")
-    for panel, (measure, selection) in zip(panels.flat, product(MEASURED, selections), strict=True):
-        gain = differences(found, measure)
-        for code, colour, shift in ((OURS, BLUE, 0.15), (THEIRS, ORANGE, -0.15)):
-            spreads = {n + shift: spread_of(gain, (selection, code, name)) for n, name in enumerate(names)}
-            known = {height: (one.mean, *(one.interval or ())) for height, one in spreads.items() if one}
-            mean, *ends = 100 * np.reshape([*known.values()], (-1, 3)).T
-            reach = np.abs(ends - mean)
-            panel.errorbar(mean, [*known], xerr=reach, fmt="o", ms=2.5, lw=1, color=colour, label=code)
-        panel.axvline(0.0, color=GREY, lw=0.6)
-        panel.set_yticks(range(len(names)), names)
-        panel.set_title(f"{MEASURED[measure]}\nselection {SELECTIONS[selection]}")
-        panel.grid(axis="x", lw=0.3, color=GREY, alpha=0.5)
-    legend_below(figure, handles_of(panels.flat), 2)
+    gains, marks = gains_of(found), list[Mark]()
+    names = [name for name in found["method"].unique() if name != NAIVE][::-1]
+    for measure, heading in MEASURED.items():
+        for cell in over_states(gains, measure=measure):
+            if cell["method"] in names:
+                colour, above = LOOKS[cell["code"]]
+                at = (names.index(cell["method"]) + above) / 100  # drawn ×100
+                look = {"label": cell["code"], "color": colour, "marker": "o", "ms": 2.5}
+                panel = f"{heading}\nselection {cell['group']}", "", ""
+                marks.append(Mark(panel, (cell["spread"], at), look))
+    figure = draw_panels(marks)
+    figure.set_figheight(0.3 * len(names) + 1.0)
+    for axes in figure.axes:
+        axes.axvline(0.0, color=GREY, lw=0.6)
+        axes.set_yticks(range(len(names)), names)
+        axes.grid(axis="x", lw=0.3, color=GREY, alpha=0.5)
+        axes.label_outer()
+        axes.tick_params(labelbottom=True)
     return figure

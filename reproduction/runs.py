@@ -162,7 +162,8 @@ def make(
         jobs: number of runs at once; None: one per core that this process may use.
         dry_run: list the runs with their expected durations, without making them.
     """
-    jobs = jobs or _cores()
+    # Of cores that this process may use, or of all on systems that do not say.
+    jobs = jobs or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     durations = Durations(Path(planned[0].config.outputs_dir) / "reproduction.csv", added(overrides))
     to_do, failures = _to_do(planned)
     finished = len(planned) - len(to_do) - len(failures)
@@ -176,11 +177,6 @@ def make(
     for one, reason in failures:
         print(f"reproduction: {one.command}: {reason}", file=sys.stderr)
     return failures
-
-
-def _cores() -> int:
-    """Number of cores that this process may use, or of all cores on systems that do not say."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _to_do(planned: Sequence[Planned]) -> tuple[list[Planned], Failures]:

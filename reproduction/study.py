@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from fairall import load_results, places
 from fairall.display import Item
@@ -54,14 +53,9 @@ class Study:
         return not failures
 
     @property
-    def said(self) -> Mapping[str, Any]:
-        """What its file says."""
-        return STUDIES[self.name]
-
-    @property
     def title(self) -> str:
         """Title of the page."""
-        return str(self.said["title"])
+        return str(STUDIES[self.name]["title"])
 
     def planned(self, overrides: Sequence[str]) -> Sequence[Planned]:
         """The runs that words pick."""
@@ -71,37 +65,33 @@ class Study:
         """Keys of its tables and figure, of all data sets."""
         return [
             words(spec["key"], {"each": part})
-            for spec in self.said["items"]
+            for spec in STUDIES[self.name]["items"]
             for part in (grid(spec["of"]["sweep"][0])[spec["each"]].split(",") if "each" in spec else [""])
         ]
 
     def sections(self, planned: Sequence[Planned]) -> Mapping[str, Sequence[Item]]:
-        """Tables and figure of runs, finished or missing, by heading."""
+        """Tables and figure of runs, finished or missing, by heading; those of each data set apart."""
         found: dict[str, list[Item]] = {}
-        for section, spec, runs in self.specs(planned):
-            found.setdefault(section, []).append(self.item(spec, runs))
-        return found
-
-    def specs(self, planned: Sequence[Planned]) -> Iterator[tuple[str, dict[str, Any], list[Facts]]]:
-        """Section, file's words and runs of each table and figure, those of each data set apart."""
-        every = facts_of(planned, self.said["facts"])
-        for spec in self.said["items"]:
+        study = STUDIES[self.name]
+        every = facts_of(planned, study["facts"])
+        for spec in study["items"]:
             runs = chosen(every, spec.get("of", {}))
             parts = dict.fromkeys(run[spec["each"]] for run in runs) if "each" in spec else [None]
             for part in parts:
                 own = chosen(runs, {spec["each"]: part}) if part else runs
                 named = {name: words(spec[name], {"each": part}) for name in ("key", "title")}
-                yield spec.get("section", ""), {**self.said.get("tables", {}), **spec, **named}, own
+                made = item({**study.get("tables", {}), **spec, **named}, own)
+                found.setdefault(spec.get("section", ""), []).append(made)
+        return found
 
-    def item(self, spec: Spec, runs: list[Facts]) -> Item:
-        """The table or figure of some runs."""
-        there, kind = finished(runs), spec.get("kind", "")
-        if kind:
-            # Of logs, there are no runs.
-            return table(spec, runs, KINDS[kind](spec, runs) if there or kind == "held" else ())
-        marks = [*MARKS[spec["key"]](there)]
-        shown = {name: spec[name] for name in ("key", "title", "note")}
-        planned = [run["planned"] for run in runs]
-        return figure_of(
-            draw=partial(draw_panels, marks), planned=planned, drawn=bool(marks), wide=True, **shown
-        )
+
+def item(spec: Spec, runs: list[Facts]) -> Item:
+    """The table or figure of some runs."""
+    there, kind = finished(runs), spec.get("kind")
+    if kind:
+        # Of logs, there are no runs.
+        return table(spec, runs, KINDS[kind](spec, runs) if there or kind == "held" else ())
+    marks = [*MARKS[spec["key"]](there)]
+    draw, planned = partial(draw_panels, marks), [run["planned"] for run in runs]
+    of_page = spec["key"], spec["title"], spec["note"]
+    return figure_of(*of_page, draw, planned, drawn=bool(marks), wide=True)

@@ -28,14 +28,11 @@ COST = "by one cost"
 EFFECTIVE = "effective_utility"
 # Panels of worlds by sweep: title, label of x, and label of y.
 STEP = "time step t"
+EARNED = "effective utility ×100"
 WORLDS = {
-    "worlds_capacity": ("Few places", "places per applicant", "effective utility ×100"),
-    "worlds_delay": ("Late labels", "delay of labels, time steps", "effective utility ×100"),
-    "worlds_noise": (
-        "False labels of the disadvantaged",
-        "good labels shown as bad",
-        "effective utility ×100",
-    ),
+    "worlds_capacity": ("Few places", "places per applicant", EARNED),
+    "worlds_delay": ("Late labels", "delay of labels, time steps", EARNED),
+    "worlds_noise": ("False labels of the disadvantaged", "good labels shown as bad", EARNED),
     "worlds_shift": ("A shift at time step 100", STEP, "utility ×100"),
     "worlds_feedback": ("What groups become, by credit scores", STEP, "change of score ×100"),
 }
@@ -73,15 +70,11 @@ def draw_panels(marks: Iterable[Mark]) -> Figure:
 def truth(runs: list[Facts]) -> Iterator[Mark]:
     """A panel per world: ground-truth utility against CFU, and against CFU with Y held (hollow)."""
     for run in sorted(runs, key=lambda run: (run["gap"], run["bias"])):
-        title = words("truth gap {gap:g}, label bias {bias:g}", run)
-        panel, colour = (title, "CFU ×100", "ground-truth utility ×100"), COLOURS[run["tool"]]
-        look = {"color": colour, "marker": "o", "ms": 4}
-        for measure, further in (
-            ("mean_cfu", {"label": run["tool"]}),
-            ("mean_cfu_y_held", {"mfc": "white"}),
-        ):
-            x, y = map(run["planned"].run.spread, (measure, "mean_ground_truth_utility"))
-            yield Mark(panel, (x, y), look | further)
+        title, of = words("truth gap {gap:g}, label bias {bias:g}", run), run["planned"].run.spread
+        panel, y = (title, "CFU ×100", "ground-truth utility ×100"), of("mean_ground_truth_utility")
+        look = {"color": COLOURS[run["tool"]], "marker": "o", "ms": 4}
+        yield Mark(panel, (of("mean_cfu"), y), look | {"label": run["tool"]})
+        yield Mark(panel, (of("mean_cfu_y_held"), y), look | {"mfc": "white"})
 
 
 def groups(runs: list[Facts]) -> Iterator[Mark]:

@@ -6,7 +6,6 @@ import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from fairall import Result
@@ -25,6 +24,7 @@ RULES = {
 }
 LATENT = "latent"
 ALIKE = ", cut, memory of all"  # of methods that decide and remember as thresholds do
+AS_THRESHOLDS = {"decision": "deterministic", "memory": "all"}
 CLASSIFIERS = {"fairall_I_II": "VAE", "fairlog": "net", "unfairlog": "net"}  # else the name of the method
 
 
@@ -38,13 +38,6 @@ def _truth_gap(one: Planned) -> float:
     share = one.config.dataset["structural_model"]["ground_truth_share"]
     of = {int(s): float(own) for s, own in share.items()} if isinstance(share, dict) else {}
     return round(of[1] - of[-1], 9) if of else 0.0
-
-
-def _alike(one: Planned) -> str:
-    """Whether a method decides and remembers as thresholds do in place of its usual way."""
-    model = one.config.model
-    alike = model.get("decision") == "deterministic" and model.get("memory") == "all"
-    return ALIKE * alike
 
 
 def _thresholds(one: Planned) -> bool:
@@ -65,7 +58,7 @@ def _fairness(one: Planned) -> str:
 FACTS: dict[str, Callable[[Planned], Any]] = {
     "fairness_tool": _fairness_tool,
     "truth_gap": _truth_gap,
-    "alike": _alike,
+    "alike": lambda one: ALIKE * (AS_THRESHOLDS.items() <= one.config.model.items()),
     "groups": lambda one: len(one.run.named_groups) if one.run else None,
     "interest": lambda one: sum(
         of for name, of in (one.config.amounts or {}).get("gain", {}).items() if name != CONSTANT
@@ -153,7 +146,7 @@ def by_words(runs: Iterable[Facts], template: str) -> dict[str, list[Facts]]:
 
 
 def long(rows: Iterable[Facts]) -> pd.DataFrame:
-    """The long frame: facts of each row, `seed`, and `value` of its `measure`, NaN where there is none."""
+    """The long frame: facts of each row, `seed`, and `value` of its `measure`, for seeds that have one."""
     return pd.DataFrame(
         [
             row | {"seed": seed, "value": value}
@@ -165,9 +158,7 @@ def long(rows: Iterable[Facts]) -> pd.DataFrame:
 
 def by_seed(run: Result, measure: str) -> pd.Series:
     """A measure of the whole run, or `FIRST`, by seed."""
-    if measure == FIRST:
-        return run.curve("utility").iloc[0]
-    return run.per_seed.get(measure, pd.Series(np.nan, run.per_seed.index))
+    return run.curve("utility").iloc[0].dropna() if measure == FIRST else run.values(measure)
 
 
 def differences(

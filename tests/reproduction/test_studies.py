@@ -84,17 +84,13 @@ def items(name: str) -> dict[str, Item]:
     return {item.key: item for some in STUDY[name].sections(planned(name)).values() for item in some}
 
 
-def described(figure: Figure) -> str:
+def described(figure: Figure) -> Iterator[str]:
     """What a figure shows: of each panel its words, and how many lines and points it has by label."""
-    lines = []
     for axes in figure.axes:
-        drawn = [f"{line.get_label()}: {len(line.get_xdata())}" for line in axes.lines]  # type: ignore[arg-type]
-        drawn += [str(container.get_label()) for container in axes.containers]
-        lines += [
-            " | ".join([axes.get_title(), axes.get_xlabel(), axes.get_ylabel()]),
-            *map("    {}".format, drawn),
-        ]
-    return "\n".join(lines) + "\n"
+        yield " | ".join([axes.get_title(), axes.get_xlabel(), axes.get_ylabel()])
+        for line in axes.lines:
+            yield f"    {line.get_label()}: {len(np.asarray(line.get_xydata()))}"
+        yield from (f"    {container.get_label()}" for container in axes.containers)
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -107,7 +103,7 @@ def test_a_page_is_as_it_was_once_found_right(name: str, file_regression: FileRe
         if isinstance(item, PageTable):
             shown.append(to_markdown(item))
         if isinstance(item, PageFigure) and item.draw:
-            shown += [f"### {item.title}\n\n{item.note}\n\n{described(item.draw())}"]
+            shown += [f"### {item.title}\n\n{item.note}\n", *described(item.draw()), ""]
     file_regression.check("\n".join(shown), extension=".md", encoding="utf-8")
 
 
@@ -118,26 +114,19 @@ def test_every_block_of_the_documentation_is_of_the_study(name: str) -> None:
     assert {SETTING, f"{name}_by_seed"} <= blocks
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", sorted({*STUDIES} - {"questions_hidden"}))  # with logs, which are no runs
 def test_missing_runs_are_named_and_nothing_is_shown_of_them(name: str) -> None:
     missing = [replace(one, run=None) for one in planned(name)]
-    for _, spec, runs in STUDY[name].specs(missing):
-        if spec.get("kind") != "held":  # of logs, which are no runs
-            item = STUDY[name].item(spec, runs)
-            assert not item.shown
-            assert {command for _, command in item.lacking} == {run["planned"].command for run in runs}
+    made = [*itertools.chain(*STUDY[name].sections(missing).values())]
+    assert not any(item.shown for item in made)
+    assert {command for item in made for _, command in item.lacking} == {one.command for one in missing}
 
 
 def test_words_that_pick_runs_of_one_study_leave_a_page_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[Planned] = []
-
-    def make(planned: Sequence[Planned], *_: Any, **__: Any) -> list[Any]:
-        made.extend(planned)
-        return []
-
-    monkeypatch.setattr(runner, "make", make)
+    monkeypatch.setattr(runner, "make", lambda planned, *_, **__: made.extend(planned))
     assert worlds(["dataset=credit", f"outputs_dir={tmp_path}"])
     assert {one.dataset for one in made} == {"credit"}
     assert len({one.key for one in made}) == len(made)
@@ -145,10 +134,9 @@ def test_words_that_pick_runs_of_one_study_leave_a_page_of_them(
 
 
 def test_a_question_that_nobody_has_is_said() -> None:
-    with pytest.raises(FairAllError, match=r"trut: no such question, did you mean truth\?"):
-        questions([], asked=["trut"])
-    with pytest.raises(FairAllError, match="say which; there are truth, hidden"):
-        questions([], asked=[])
+    for asked in (["truth", "groop"], []):
+        with pytest.raises(FairAllError, match=r"(truth groop|none): choose of truth, hidden"):
+            questions([], asked=asked)
 
 
 # Kinds of tables.
@@ -192,26 +180,11 @@ def test_kinds_of_tables_are_as_they_were_once_found_right(file_regression: File
     for spec in yaml.safe_load(Path(__file__).with_suffix("").joinpath("kinds.yaml").read_text()):
         own = runs[spec["of"]]
         made = table(usual | spec, own, KINDS[spec["kind"]](usual | spec, own))
-        shown += [to_markdown(made), made.records.convert_dtypes().round(6).to_csv(index=False)]
+        shown.append(to_markdown(made))
     file_regression.check("\n".join(shown), extension=".md", encoding="utf-8")
 
 
 # What questions compute themselves.
-
-
-def test_intervals_of_logs_hold_the_truth_from_the_true_odds_ratio_on() -> None:
-    tables = items("questions_hidden")
-    for key in ("questions_hidden_coverage", "questions_hidden_officers"):
-        table = tables[key]
-        assert isinstance(table, PageTable)
-        found = table.frame.xs("Synthetic").map(str)
-        share = found.map(lambda cell: int(cell[0]) / 4)  # of four logs
-        assert share["assumed Γ = 3"].min() >= 0.75
-        assert share["assumed Γ = 1"].tolist()[::2] == [pytest.approx(1.0, abs=0.25), 0.0]
-    assert share["decision makers"].min() >= 0.75
-    assert share["no assumption"].min() == 1.0
-    width = found.map(lambda cell: float(cell.split(", ")[1])).mean()
-    assert width["decision makers"] < 0.7 * width["no assumption"]
 
 
 def test_the_known_difference_is_that_of_the_closed_forms() -> None:
