@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,8 +19,8 @@ from sklearn.metrics import auc, roc_curve
 from sklearn.preprocessing import StandardScaler
 
 from fairall import load_dataset
+from reproduction.population import Random, logistic
 
-Random: TypeAlias = np.random.Generator
 FINITE = 1_000_000  # people of a population made from data; two rows of a log are rarely the same person
 COST = 0.5
 SECOND, DIFFERENCE = "{} of the second policy", "difference: {}"  # names of quantities
@@ -102,13 +102,13 @@ def finite(name: str, simulated: bool) -> pd.DataFrame:
     inputs = StandardScaler().fit_transform(inputs)
     model = LogisticRegression(C=0.1, max_iter=1000).fit(inputs[:50_000], label[:50_000])
     score = model.decision_function(inputs)
-    score = (score - score.mean()) / score.std()
+    of = {"score": (score := (score - score.mean()) / score.std()), "less": s < 0}
     return x.assign(
         s=np.where(s > 0, "advantaged", "disadvantaged"),
         chance=expit(logit(label.mean()) + 1.5 * score) if simulated else label.astype(float),
-        propensity=expit(0.3 + 0.8 * score - 0.5 * (s < 0)),
-        first=expit(2.0 * score),
-        second=expit(0.5 + 1.0 * score),
+        propensity=logistic(of, 0.3, score=0.8, less=-0.5),
+        first=logistic(of, score=2.0),
+        second=logistic(of, 0.5, score=1.0),
     )
 
 
@@ -120,15 +120,15 @@ def sampled(n: int, random: Random, name: str, simulated: bool = False) -> pd.Da
 
 def linear(n: int, random: Random, groups: int = 2) -> pd.DataFrame:
     """Decisions and labels by logistic models; the second policy is fair: its feature matters to nothing."""
-    x, s = random.standard_normal((n, 5)), random.integers(groups, size=n)
-    x0, x1, x2, x3, _ = x.T
-    people = pd.DataFrame(x, columns=[f"x{i}" for i in range(5)]).assign(s=[f"g{k}" for k in s])
-    share = s / (groups - 1)
+    people = pd.DataFrame(random.standard_normal((n, 5))).add_prefix("x")
+    s = random.integers(groups, size=n)
+    of = people.assign(share=s / (groups - 1))
     return people.assign(
-        chance=expit(0.3 + 0.8 * x0 + 0.5 * x2 - 0.4 * share),
-        propensity=expit(0.6 * x0 - 0.5 * x1 + 0.4 * share),
-        first=expit(x0 + 0.6 * x2 + share - 0.5),
-        second=expit(1.5 * x3),
+        s=np.char.mod("g%d", s),
+        chance=logistic(of, 0.3, x0=0.8, x2=0.5, share=-0.4),
+        propensity=logistic(of, x0=0.6, x1=-0.5, share=0.4),
+        first=expit(of.x0 + 0.6 * of.x2 + of.share - 0.5),
+        second=logistic(of, x3=1.5),
     )
 
 
@@ -172,10 +172,10 @@ def knowing(people: pd.DataFrame, random: Random, officer: bool = False, model: 
 
 def with_missing(people: pd.DataFrame, random: Random) -> pd.DataFrame:
     """A number that is missing more often where it is high; the decisions are by what the log holds."""
-    x0 = people.x0.mask(random.random(len(people)) < expit(1.5 * people.x0))
-    seen = x0.fillna(-0.5)
-    propensity, first = expit(0.8 * seen - 0.5 * people.x1), expit(2.0 * seen + people.x2)
-    return people.assign(x0=x0, propensity=propensity, first=first)
+    x0 = people.x0.mask(random.random(len(people)) < logistic(people, x0=1.5))
+    seen = people.assign(x0=x0.fillna(-0.5))
+    first = logistic(seen, x0=2.0, x2=1.0)
+    return people.assign(x0=x0, propensity=logistic(seen, x0=0.8, x1=-0.5), first=first)
 
 
 def rare(people: pd.DataFrame, random: Random, share: float) -> pd.DataFrame:
@@ -208,7 +208,7 @@ def with_amounts(people: pd.DataFrame, random: Random) -> pd.DataFrame:
 
 def labels_kept(log: pd.DataFrame, random: Random, by: str) -> pd.DataFrame:
     """A log in which each label stays known with a probability by group or by a feature."""
-    chance = np.where(log.s == "g0", 1.0, 0.3) if by == "group" else expit(0.5 + 1.5 * log.x0)
+    chance = np.where(log.s == "g0", 1.0, 0.3) if by == "group" else logistic(log, 0.5, x0=1.5)
     return log.assign(y=log["y"].where(random.random(len(log)) < chance))
 
 
@@ -223,10 +223,9 @@ def repeated(log: pd.DataFrame, random: Random, own: bool = False) -> pd.DataFra
 
 def recorded_as(log: pd.DataFrame, random: Random, told: str) -> pd.DataFrame:
     """A log whose propensities are of the accepted only, or wrong."""
-    scores = expit(0.6 * log.x0 - 0.5 * log.x1)
     recorded = {
         "of the accepted": log.propensity.where(log.decision),
-        "scores of the accepted": scores.where(log.decision),
+        "scores of the accepted": logistic(log, x0=0.6, x1=-0.5).where(log.decision),
         "1 − π": 1 - log.propensity,
         "1": 1.0,
     }

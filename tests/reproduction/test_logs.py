@@ -76,16 +76,13 @@ def test_our_answers_are_near_the_truth_and_others_are_scored_beside_them(
 
 def test_mistakes_are_one_line(runs: Mapping[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
     decide(runs["accept_all"], np.ones(N), SCORE[::-1])
-    path = Path("mine.csv")
-    said = [f"{runs['fairlog']}: other applicants than those of model=accept_all; make both anew"]
     assert main(["logs", *WORDS, f"model={','.join(runs)}"]) == 1
-    for content in ("", ",".join(ANSWERS[:-1])):
-        path.write_text(content)
-        assert main(["logs", "--answers", "mine.csv"]) == 1
-        said.append(f"--answers mine.csv: cannot be read as CSV with the columns {', '.join(ANSWERS)}: ")
-    for line, start in zip(capsys.readouterr().err.splitlines(), said, strict=True):
-        assert line.startswith(f"reproduction: {start}")
-    assert line.endswith("['high']")
+    Path("mine.csv").write_text(",".join(ANSWERS[:-1]))
+    assert main(["logs", "--answers", "mine.csv"]) == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.endswith("fairlog: other applicants than those of model=accept_all; make both anew")
+    assert second.startswith("reproduction: --answers mine.csv: ")
+    assert second.endswith("['high']")
 
 
 def test_truth_and_scores_by_hand(dataframe_regression: DataFrameRegressionFixture) -> None:
