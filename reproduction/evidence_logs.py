@@ -29,7 +29,7 @@ SECOND, DIFFERENCE = "{} of the second policy", "difference: {}"  # names of qua
 def made(calls: Mapping[str, Any], of: Any, *given: Any) -> pd.DataFrame:
     """What functions of this module, with options, make of people, a log or a number, one after the other."""
     for name, options in calls.items():
-        of = globals()[name](of, *given, **options or {})
+        of = globals()[name](of, *given, **options)
     return of
 
 

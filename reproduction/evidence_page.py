@@ -99,8 +99,8 @@ def counts_table(told: pd.DataFrame) -> PageTable:
         "of these, covering in less than 92 % of logs by two standard errors": str(told["too_low"].sum()),
         "of these, covering in more than 98 %": str(told["too_high"].sum()),
     }
-    asked = told["quantity"].isin(["value", "difference: value"]) & (told["setting"] == "Refusals")
-    kept = told[asked & (told["estimator"] == "dr")]
+    of_values = told["quantity"].str.endswith("value") & (told["estimator"] == "dr")
+    kept = told[of_values & (told["setting"] == "Refusals")]
     for (wrong, size), share in kept.groupby(["wrong", "rows"])["refused"].mean().items():
         kind = "✗: cannot tell" if wrong else "✓: can"
         counts[f"refused of logs that should test refusals ({kind}), {size:,} rows"] = f"{100 * share:.0f} %"

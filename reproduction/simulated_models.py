@@ -161,8 +161,8 @@ def rare(
 
     Args:
         random: of the log.
-        kinds: log odds of a decision by 1, x0, x1, the group and x0·x1 and limits of its probability, or
-            steps; with the number of rows where few are accepted.
+        kinds: weights of a decision's log odds and limits of its probability, or steps; with the number of
+            rows where few are accepted.
         rows: of which one is chosen.
         features: the same of their number.
     """
@@ -172,10 +172,8 @@ def rare(
     x0, x1 = table["x0"], table["x1"]
     propensity = np.select([x0 > 0.5, x1 > 0.8], [np.where(x1 > 0.0, 0.9, 0.4), 0.15], 0.5)
     if "odds" in kind:
-        constant, *odds = kind["odds"]
         of = table.assign(man=table["sex"] == "m", both=x0 * x1)
-        weights = dict(zip(("x0", "x1", "man", "both"), odds, strict=True))
-        propensity = logistic(of, constant, **weights).clip(*kind["limits"])
+        propensity = logistic(of, **kind["odds"]).clip(*kind["limits"])
     policies = [logistic(table, x0=1.5, x1=0.5), (x0 + 0.5 * x1 > 0.3) * 1.0, expit(x1)]
     policy = policies[random.integers(len(policies))]
     log = People.decided(random, table, policy, propensity, logistic(table, 0.3, x0=0.8, x1=-0.3))

@@ -64,36 +64,27 @@ def test_a_case_draws_what_its_log_says(name: str) -> None:
     assert np.isfinite(truth).all()
 
 
-def test_a_study_goes_on_where_it_was_interrupted_and_its_estimates_reproduce_the_truth(
+def test_studies_follow_logs_whose_estimates_reproduce_the_truth(
     use: Use, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Then the studies of evaluations are made."""
     use(some(*FEW))
-    studies, logs = Mock(), Mock(wraps=simulations.make)
+    studies = Mock()
     monkeypatch.setattr(simulations, "simulations", studies)
-    monkeypatch.setattr(simulations, "make", logs)
     monkeypatch.chdir(tmp_path)
     for page, key in ("of_logs", "counts"), ("of_studies", "simulations_swaps"):
         Path(page).write_text(f"<!-- begin: {key} -->\n<!-- end: {key} -->\n")
-    words = [*"evidence --hours 4 -o made --into of_logs --into of_studies --logs".split()]
-    texts = [""]
-    for number in ("20", "100"):
-        assert main([*words, number]) == 0
-        texts.append(Path("made", FILE).read_text())
-        assert texts[-1].startswith(texts[-2])
-    assert logs.call_args.args[-1] == 3.0  # hours, of four
+    words = "evidence --hours 4 -o made --into of_logs --into of_studies --logs 100"
+    assert main(words.split()) == 0
     assert "|  | logs | 20 |" in Path("of_logs").read_text()
     *_, into, _, asked, hours = studies.call_args.args
     assert (into, 3.5 < hours <= 4) == ([Path("of_studies")], True)
     assert {"impact", "monitor", "swaps"} <= {*asked} <= {*SIMULATED} - {"guard", "drift", "splits"}
-    found = simulations.found(Path("made", FILE))
-    assert found.groupby("case")["replicate"].unique().map(list).to_list() == [[*range(10)]] * 2
-    right, wrong = (of.loc[case] for of in [summary(found, "case", ["case", "estimator"])] for case in (0, 1))
-    sure = right.loc[["dr", "sndr", "ips", "snips"]]
+    told = summary(simulations.found(Path("made", FILE)), "case", ["case", "estimator"])
+    sure, wrong = told.loc[0].loc[["dr", "sndr", "ips", "snips"]], told.loc[1]
     assert (sure["error"].abs() < 4 * sure["error_se"]).all()
     assert sure["covered"].min() >= 0.8
     assert (sure[["answered", "refused", "logs"]] == [1, 0, 10]).all(axis=None)
-    assert np.isnan(right.loc["dm", "covered"])
+    assert np.isnan(told.at[(0, "dm"), "covered"])
     assert (wrong["refused"] == 1).all()
     assert main(["evidence", "-o", "empty", "--hours", "0"]) == 1
     assert capsys.readouterr().err.endswith("reproduction: empty: nothing has been evaluated yet\n")
