@@ -23,7 +23,8 @@ FILE = "evaluations.csv"
 POPULATION = 2_000_000  # people that the truth of a population is computed from, by their probabilities
 COLUMNS = ["quantity", "estimator", "estimate", "low", "high", "truth"]
 STANDARD: dict[str, Any] = {"decision": "decision", "label": "label", "sensitive": "s"}
-POLICIES = {"B: second": SECOND, "B − A": DIFFERENCE}  # of a comparison, but for the first
+# Names of quantities by policy of a comparison, but for the first, or by group of a score.
+WHOSE = {"B: second": SECOND, "B − A": DIFFERENCE, "everybody": "score: {}"}
 STUDY = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 # Kinds of logs with a number of rows, as the file has them; `share`: of the number of logs of a basic case.
 CASES = pd.DataFrame(
@@ -48,14 +49,15 @@ def log_of(case: Any, random: Random) -> pd.DataFrame:
 
 def answers(found: Any, part: str) -> Iterator[dict[str, Any]]:
     """What an evaluation or a comparison with `second` says on a part: rows with quantity and estimator."""
+    names = STUDY["names"]
     for read in STUDY["parts"][part]:
-        measures, views, whose = read["measures"], read["views"], read.get("whose", "{}")
+        whose = read.get("whose", "{}")
         for row in found.table(read["table"]).to_dict("records"):
-            measure, view = row.get("about", row["measure"]), row.get("estimator", row.get("view", ""))
-            own = POLICIES.get(row.get("policy", ""), "{}") == whose
-            if own and measure in measures and view in views:
-                quantity = whose.format(measures[measure].format_map(row))
-                yield row | {"quantity": quantity, "estimator": views[view]}
+            own = WHOSE.get(row.get("policy", row.get("group")), "{}") == whose
+            measure, view = row["measure"], row.get("estimator", row.get("view", ""))
+            if own and measure in read["measures"] and view in read["views"]:
+                quantity = whose.format(names.get(measure, measure).format_map(row))
+                yield row | {"quantity": quantity, "estimator": names.get(view, view)}
 
 
 @functools.cache

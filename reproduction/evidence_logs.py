@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
+from scipy.stats import zscore
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import auc, roc_curve
 from sklearn.preprocessing import StandardScaler
@@ -88,7 +89,7 @@ def finite(name: str, simulated: bool) -> pd.DataFrame:
     random = np.random.default_rng(0)
     if name == "synthetic":
         drawn = dataset.individuals("population", FINITE)
-        x = pd.DataFrame({key: drawn[key] for key in dataset.schema.names})
+        x = pd.DataFrame(drawn, columns=dataset.schema.names)
         s, label = drawn["s"], drawn["label"]
     else:
         table, rows = dataset.table(), random.integers(1000, size=FINITE)
@@ -97,12 +98,12 @@ def finite(name: str, simulated: bool) -> pd.DataFrame:
             if one.kind.name == "REAL":
                 x[one.name] *= random.lognormal(sigma=0.03, size=FINITE)
             elif one.kind.name == "CATEGORICAL":
-                x[one.name] = "level " + x[one.name].astype(int).astype(str)
+                x[one.name] = x[one.name].map("level {:.0f}".format)
     inputs = np.column_stack([pd.get_dummies(x).to_numpy(dtype=np.float32), s])
     inputs = StandardScaler().fit_transform(inputs)
     model = LogisticRegression(C=0.1, max_iter=1000).fit(inputs[:50_000], label[:50_000])
-    score = model.decision_function(inputs)
-    of = {"score": (score := (score - score.mean()) / score.std()), "less": s < 0}
+    score = zscore(model.decision_function(inputs))
+    of = {"score": score, "less": s < 0}
     return x.assign(
         s=np.where(s > 0, "advantaged", "disadvantaged"),
         chance=expit(logit(label.mean()) + 1.5 * score) if simulated else label.astype(float),
@@ -148,20 +149,13 @@ def interaction(people: pd.DataFrame, random: Random, kind: str) -> pd.DataFrame
 
 
 def near_the_threshold(
-    people: pd.DataFrame,
-    random: Random,
-    deterministic: bool = False,
-    rotated: bool = False,
-    compared: bool = False,
+    people: pd.DataFrame, random: Random, deterministic: bool = False, rotated: bool = False
 ) -> pd.DataFrame:
-    """Decisions above a threshold of a score or random; a policy that accepts others near the threshold.
-
-    `compared` puts the policy that logged the decisions first.
-    """
+    """Decisions above a threshold of a score or random; a policy that accepts others near the threshold."""
     score = logit(people.propensity)
     moved = (score + (0.12 * people.x2 if rotated else 0.05) > 0).astype(float)
     propensity = (score > 0).astype(float) if deterministic else people.propensity
-    return people.assign(propensity=propensity, first=propensity if compared else moved, second=moved)
+    return people.assign(propensity=propensity, first=moved, second=moved)
 
 
 def knowing(people: pd.DataFrame, random: Random, officer: bool = False, model: bool = False) -> pd.DataFrame:

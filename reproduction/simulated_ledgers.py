@@ -21,6 +21,7 @@ EXPLORE = 0.1
 GAP = 0.05  # most that a gap between groups may grow
 JUDGED = 5000  # people by whom versions of whole ledgers are judged
 COLUMNS = {name: name for name in ("decision", "label", "propensity", "version", "time", "id")}
+KNOWN = ["id", "label"]  # columns of an outcome
 TABLES, PEOPLE, REFERRED = 5, 400, 20
 REJECTS, ACCEPTS = 0.25, 0.15  # greatest shares of the accepted and of the rejected that are overridden
 WRONG = 0.1  # share of outcomes that are corrected later
@@ -35,10 +36,12 @@ class World(NamedTuple):
     cost: float
 
     def people(self, random: Random, n: int) -> pd.DataFrame:
-        """`income`, `sex` and `good`, the outcome that would be seen, of n people."""
+        """`income`, `sex` and `label`, the outcome that would be seen, of n people."""
         rank = random.random(n).round(4)
         good = random.random(n) >= self.least + self.slope * rank
-        return pd.DataFrame({"income": rank, "sex": random.choice(["f", "m"], n), "good": good.astype(float)})
+        return pd.DataFrame(
+            {"income": rank, "sex": random.choice(["f", "m"], n), "label": good.astype(float)}
+        )
 
     def gain(self, rank: Any) -> Any:
         """Expected value of accepting people of these ranks, shape (N,)."""
@@ -59,7 +62,7 @@ def held_out(random: Random, people: pd.DataFrame, propensity: np.ndarray, cost:
     accepted = random.random(len(people)) < propensity
     log = applicants(people[["income", "sex"]], "P").assign(
         decision=accepted.astype(int),
-        label=people["good"].where(accepted),
+        label=people["label"].where(accepted),
         propensity=propensity,
         version=1,
         time=pd.Timestamp("2025-01-01"),
@@ -111,11 +114,6 @@ def applicants(people: pd.DataFrame, name: str) -> pd.DataFrame:
     return people.assign(income=people["income"].astype(str), id=[f"{name}{n}" for n in range(len(people))])
 
 
-def outcomes(ledger: Ledger, people: pd.DataFrame) -> None:
-    """Type what is known of people."""
-    ledger.outcomes(people[["id", "good"]].rename(columns={"good": "label"}).astype({"label": str}))
-
-
 def ledgers(random: Random, world: Sequence[float], new: int, versions: int, words: Sequence[str]) -> Events:
     """A ledger of a greedy learner that learns `versions` times, each time after `new` people, half held out.
 
@@ -130,11 +128,11 @@ def ledgers(random: Random, world: Sequence[float], new: int, versions: int, wor
         for number in range(versions + 1):
             if number:
                 people = applicants(own.people(random, new), f"{number - 1}-")
-                accepted = ledger.decide(people.drop(columns="good"))["decision"] == 1
-                outcomes(ledger, people[accepted])
+                accepted = ledger.decide(people.drop(columns="label"))["decision"] == 1
+                ledger.outcomes(people.loc[accepted, KNOWN].astype(str))
             if not number or ledger.learn()["promoted"]:
                 copy = Ledger(shutil.copy(folder / "ledger.db", folder / "copy.db"))
-                decided = copy.decide(applicants(judged, "judged").drop(columns="good"))
+                decided = copy.decide(applicants(judged, "judged").drop(columns="label"))
                 values.append((decided["propensity"] * own.gain(judged["income"])).mean())
     return {"promoted": len(values) > 1, "a worse version promoted": bool((np.diff(values) < 0).any())}
 
@@ -145,10 +143,10 @@ def year(ledger: Ledger, people: pd.DataFrame, knows: bool, random: Random) -> N
     for start in range(0, len(people), PEOPLE):
         own = people.iloc[start : start + PEOPLE]
         refer = Refer(most=REFERRED) if random.random() < 0.5 else None
-        decided = ledger.decide(own.drop(columns="good"), refer=refer)
+        decided = ledger.decide(own.drop(columns="label"), refer=refer)
         stands = decided["decision"].fillna(0).to_numpy(dtype=int) == 1
         # A person accepts half of those who are referred, and goes by the outcomes themselves or by the rank.
-        bad = 1.0 - own["good"] if knows else own["income"].astype(float)
+        bad = 1.0 - own["label"] if knows else own["income"].astype(float)
         chance = np.where(stands, REJECTS * bad, ACCEPTS * (1.0 - bad))
         changed = random.random(len(own)) < np.where(decided["referred"], 0.5, chance)
         stands ^= changed
@@ -158,14 +156,15 @@ def year(ledger: Ledger, people: pd.DataFrame, knows: bool, random: Random) -> N
         for verb in random.permutation(["outcomes", "outcomes", "learn", "withdraw", "forget"]):
             if verb == "outcomes":
                 some = people[people["id"].isin(random.choice(accepted, len(accepted) // 2))]
-                outcomes(ledger, some.assign(good=abs(some["good"] - (random.random(len(some)) < WRONG))))
+                label = abs(some["label"] - (random.random(len(some)) < WRONG))
+                ledger.outcomes(some.assign(label=label)[KNOWN].astype(str))
             elif verb == "learn":
                 if version := ledger.learn()["version"]:
                     ledger.promote(version)
             else:
                 with suppress(FairAllError):  # a person who was withdrawn already
                     getattr(ledger, verb)(random.choice(own["id"]))
-    outcomes(ledger, people[people["id"].isin(accepted)])
+    ledger.outcomes(people.loc[people["id"].isin(accepted), KNOWN].astype(str))
 
 
 def overrides(random: Random, world: Sequence[float], knows: bool, words: Sequence[str]) -> Events:
@@ -176,7 +175,7 @@ def overrides(random: Random, world: Sequence[float], knows: bool, words: Sequen
         people = applicants(own.people(random, TABLES * PEOPLE), "")
         year(ledger, people, knows, random)
         log, status = ledger.log(), ledger.status()
-        standing = ledger.decide(people.drop(columns="good"), skip=True)
+        standing = ledger.decide(people.drop(columns="label"), skip=True)
     worth, of_log = (own.gain(of["income"].astype(float)) for of in (people, log.frame))
     first, second = (
         acceptance(log.frame["income"].astype(float), accepted) for accepted in (DUTY, CHALLENGER)
