@@ -12,7 +12,7 @@ from functools import partial
 from importlib import import_module
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,8 +27,6 @@ from reproduction.pages import INDEX, publish, refuse
 from reproduction.population import Events, Random
 
 OF = ["case", "replicate"]  # columns of every file of replicates: the place of the case, and a number
-# Rows of a file but for `OF`, by the place of a case and the number of the replicate.
-Replicate: TypeAlias = Callable[[int, int], pd.DataFrame]
 
 
 class Case(NamedTuple):
@@ -125,32 +123,36 @@ def of_evaluations() -> list[str]:
 
 
 def make(
-    file: Path, replicate: Replicate, counts: Sequence[int], jobs: int = 1, hours: float = np.inf
+    file: Path,
+    replicate: Callable[[int, int], pd.DataFrame],
+    counts: Sequence[int],
+    jobs: int = 1,
+    hours: float = np.inf,
 ) -> None:
     """Append the replicates that are missing to a CSV file; all cases progress alike.
 
     Args:
         file: of all replicates so far.
-        replicate: function of a module, whose rows have the same keys.
+        replicate: makes the rows of a file but for `OF`, of the place of a case and a number; rows of all
+            have the same columns.
         counts: number of replicates of each case.
         jobs: number of processes, each with one thread; with 1 they are computed in this one.
         hours: after which no replicate is begun.
     """
-    done = {*found(file)[OF].itertuples(index=False, name=None)}
-    left = {(place, number) for place, count in enumerate(counts) for number in range(count)} - done
+    end = time.time() + 3600 * hours
+
+    def rows(place: int, number: int) -> pd.DataFrame:
+        made = replicate(place, number) if time.time() < end else pd.DataFrame()
+        return made.assign(case=place, replicate=number)
+
+    left = {(place, number) for place, count in enumerate(counts) for number in range(count)}
+    left -= {*found(file)[OF].itertuples(index=False, name=None)}
     ordered = sorted(left, key=lambda of: (of[1] / counts[of[0]], of))
-    one = delayed(partial(_rows, replicate, time.time() + 3600 * hours))
-    made = Parallel(jobs, return_as="generator")(map(one, ordered))
-    for rows in tqdm(made, total=len(ordered), disable=None):
-        if len(rows):
+    every = Parallel(jobs, return_as="generator")(delayed(rows)(*of) for of in ordered)
+    for made in tqdm(every, total=len(left), disable=None):
+        if len(made):
             file.parent.mkdir(parents=True, exist_ok=True)
-            rows.to_csv(file, mode="a", header=not file.exists(), index=False, float_format="%.6g")
-
-
-def _rows(replicate: Replicate, end: float, of: tuple[int, int]) -> pd.DataFrame:
-    """A replicate; empty after the end."""
-    rows = replicate(*of) if time.time() < end else pd.DataFrame()
-    return rows.assign(case=of[0], replicate=of[1])
+            made.to_csv(file, mode="a", header=not file.exists(), index=False, float_format="%.6g")
 
 
 def found(file: Path) -> pd.DataFrame:

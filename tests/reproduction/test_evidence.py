@@ -4,7 +4,6 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
 from unittest.mock import Mock
 
 import numpy as np
@@ -22,20 +21,15 @@ from reproduction.pages import read_table
 pytestmark = pytest.mark.whole
 
 FEW = "✓ π recorded", "✗ 1 − π recorded"
-Use: TypeAlias = Callable[[pd.DataFrame], None]
-
-
-def some(*names: str, rows: int = 500) -> pd.DataFrame:
-    """A case of each of some names, with a tenth of the logs of a basic one."""
-    found = [CASES[CASES["name"] == name].iloc[:1] for name in names]
-    return pd.concat(found, ignore_index=True).assign(rows=rows, share=0.1)
 
 
 @pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch) -> Use:
-    """Has given cases evaluated; truths are of small populations."""
+def use(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Has cases of some names evaluated, perhaps with other columns; truths are of small populations."""
 
-    def put(cases: pd.DataFrame) -> None:
+    def put(*names: str, **columns: object) -> None:
+        cases = CASES.drop_duplicates("name").set_index("name", drop=False).loc[[*names]]
+        cases = cases.reset_index(drop=True).assign(share=0.1, **columns)
         for module in (evidence, evidence_page):
             monkeypatch.setattr(module, "CASES", cases)
 
@@ -56,18 +50,21 @@ def test_the_truth_of_people() -> None:
 
 @pytest.mark.parametrize("name", CASES.loc[~CASES["setting"].str.startswith("Basic"), "name"].unique())
 def test_a_case_draws_what_its_log_says(name: str) -> None:
-    (case,) = some(name, rows=1_000).itertuples()
+    case = CASES[CASES["name"] == name].iloc[0]
     log = log_of(case, np.random.default_rng(0))
-    assert (len(log), "propensity" in log) == (1_000, case.propensities == "recorded")
+    assert (len(log), "propensity" in log) == (case.rows, case.propensities == "recorded")
     assert log["label"].isna()[log["decision"] == 0].all()
     truth = truth_of(made(case.draw, 20_000, np.random.default_rng(1)), case.cost)
     assert np.isfinite(truth).all()
 
 
 def test_studies_follow_logs_whose_estimates_reproduce_the_truth(
-    use: Use, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    use: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    use(some(*FEW))
+    use(*FEW)
     studies = Mock()
     monkeypatch.setattr(simulations, "simulations", studies)
     monkeypatch.chdir(tmp_path)
@@ -91,10 +88,10 @@ def test_studies_follow_logs_whose_estimates_reproduce_the_truth(
 
 
 def test_the_page_leads_with_what_covers_too_rarely(
-    use: Use, tmp_path: Path, file_regression: FileRegressionFixture
+    use: Callable[..., None], tmp_path: Path, file_regression: FileRegressionFixture
 ) -> None:
     """Half of the intervals of the log that can tell have the truth; a score's are as they should be."""
-    use(some(*FEW, "selected by another score"))
+    use(*FEW, "selected by another score")
     shutil.copy(Path(__file__).with_suffix("") / "evaluations.csv", tmp_path / FILE)
     page = tmp_path / "evidence.md"
     keys = ("counts", "low", "coverage", "refusals", "scores", "tables/low")
@@ -103,9 +100,9 @@ def test_the_page_leads_with_what_covers_too_rarely(
     file_regression.check(re.sub(r"\*Made .*\*\n", "", page.read_text()), extension=".md")
 
 
-def test_a_log_that_cannot_be_read_counts_as_refused(use: Use) -> None:
-    few = some("1 % negatives, recorded", "1 % negatives, recorded", rows=30)  # without a negative label
-    use(few.assign(options=[{}, {"person": "nobody"}]))
+def test_a_log_that_cannot_be_read_counts_as_refused(use: Callable[..., None]) -> None:
+    # Few people are without a negative label.
+    use(*["1 % negatives, recorded"] * 2, rows=30, options=[{}, {"person": "nobody"}])
     assert judged(0, 0)["estimate"].notna().any()
     assert judged(1, 0)[["estimate", "low"]].isna().all(axis=None)
 
