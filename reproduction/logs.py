@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -83,7 +83,6 @@ def logs(
 def write_bundle(folder: Path, planned: Sequence[Planned]) -> list[pd.DataFrame]:
     """Write the logs of finished runs with their truth and our answers; return these of all logs."""
     runs = {(one.dataset, one.name("initial_policy"), one.model): one.run for one in planned if one.run}
-    read = cache(lambda path: pd.read_csv(path / DECISIONS))
     files = []
     (folder / "logs").mkdir(parents=True, exist_ok=True)
     for (dataset, policy, model), run in runs.items():
@@ -93,7 +92,8 @@ def write_bundle(folder: Path, planned: Sequence[Planned]) -> list[pd.DataFrame]
             files.append([folder / kind / f"{name}.csv" for kind in ("truth", "answers")])
             if files[-1][-1].exists():
                 continue
-            log, label = log_of(run.path, seed, [*map(read, [run.path, *targets])])
+            decided = [pd.read_csv(path / DECISIONS) for path in (run.path, *targets)]
+            log, label = log_of(run.path, seed, decided)
             log.to_parquet(folder / "logs" / f"{name}.parquet", index=False)
             truth = truth_of(log, label, cost := run.config.cost.value)
             for file, rows in zip(files[-1], (truth, own_answers(log, truth, cost)), strict=True):
@@ -179,8 +179,8 @@ def score_table(
     table["replicate"] = table["log"] + table["target"]
     rows = ["quantity", "estimator", "can_tell"]
     found = summary(table, ["quantity", "can_tell"], rows).unstack(sort=False)
-    counts = found["logs"].reindex(columns=[True, False]).fillna(0).astype(int)
-    cells = {"can be told": counts[True].map(str) + " of " + counts.sum(axis=1).map(str)}
+    counts = table.groupby(rows[:2], sort=False)["can_tell"].agg(["sum", "size"]).astype(str)
+    cells = {"can be told": counts["sum"] + " of " + counts["size"]}
     found = found.reindex(columns=[of for of, _ in SCORES.values()])
     cells |= {head: found[of].map(partial(number, digits=digits)) for head, (of, digits) in SCORES.items()}
     return page_table(

@@ -166,7 +166,7 @@ def rare(
         rows: of which one is chosen.
         features: the same of their number.
     """
-    chosen, some, many = kinds[random.integers(len(kinds))], random.choice(rows), random.choice(features)
+    chosen, some, many = kinds[int(random.integers(len(kinds)))], random.choice(rows), random.choice(features)
     kind = {"rows": some, "features": many, "limits": (0.0, 1.0), "model": "logistic"} | chosen
     table = townspeople(random, kind["rows"], kind["features"])
     x0, x1 = table["x0"], table["x1"]
