@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import subprocess
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,15 +14,17 @@ import yaml
 from sklearn.dummy import DummyClassifier
 
 from fairall import FairAllError
-from fairall.evaluate import Comparison, Evaluation, compare, evaluate
+from fairall.evaluate import compare, evaluate
 from reproduction import simulations
-from reproduction.evidence_logs import DIFFERENCE, SECOND, Random, made, truth_of
+from reproduction.evidence_logs import DIFFERENCE, SECOND, made, truth_of
+from reproduction.population import Random
 
-LOGS = 200
+FILE = "evaluations.csv"
 POPULATION = 2_000_000  # people that the truth of a population is computed from, by their probabilities
 COLUMNS = ["quantity", "estimator", "estimate", "low", "high", "truth"]
 STANDARD: dict[str, Any] = {"decision": "decision", "label": "label", "sensitive": "s"}
-POLICIES = {"B: second": SECOND, "B − A": DIFFERENCE}  # of a comparison, but for the first
+# Names of quantities by policy of a comparison, but for the first, or by group of a score.
+WHOSE = {"B: second": SECOND, "B − A": DIFFERENCE, "everybody": "score: {}"}
 STUDY = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 # Kinds of logs with a number of rows, as the file has them; `share`: of the number of logs of a basic case.
 CASES = pd.DataFrame(
@@ -40,26 +41,23 @@ def log_of(case: Any, random: Random) -> pd.DataFrame:
     decision, y = (random.random(case.rows) < people[name] for name in ("propensity", "chance"))
     log = made(case.change, people.assign(decision=decision, y=y.astype(float)), random)
     log = log.assign(decision=log["decision"].astype(int), label=log["y"].where(log["decision"] == 1))
-    known = {"propensity": case.propensities == "recorded", "second": "differences" in case.asked}
-    hidden = [name for name, of in known.items() if not of]
-    return log.drop(columns=["y", "chance", "rejected", *hidden], errors="ignore")
+    hidden = ["y", "chance", "rejected"]
+    hidden += ["propensity"] * (case.propensities != "recorded")
+    hidden += ["second"] * ("differences" not in case.asked)
+    return log.drop(columns=hidden, errors="ignore")
 
 
-def answers(found: Evaluation | Comparison, part: str) -> Iterator[dict[str, Any]]:
+def answers(found: Any, part: str) -> Iterator[dict[str, Any]]:
     """What an evaluation or a comparison with `second` says on a part: rows with quantity and estimator."""
+    names = STUDY["names"]
     for read in STUDY["parts"][part]:
-        measures, views, whose = read["measures"], read["views"], read.get("whose", "{}")
-        # Bounds of gaps are shown where there are two groups only.
-        refused = measures.copy() if read["table"] == "sensitivity" else {}
+        whose = read.get("whose", "{}")
         for row in found.table(read["table"]).to_dict("records"):
-            measure, view = row.get("about", row["measure"]), row.get("estimator", row.get("view", ""))
-            own = POLICIES.get(row.get("policy", ""), "{}") == whose
-            if own and measure in measures and view in views:
-                refused.pop(measure, None)
-                quantity = whose.format(measures[measure].format_map(row))
-                yield row | {"quantity": quantity, "estimator": views[view]}
-        for quantity in refused.values():
-            yield from ({"quantity": quantity, "estimator": of} for of in views.values())
+            own = WHOSE.get(row.get("policy", row.get("group")), "{}") == whose
+            measure, view = row["measure"], row.get("estimator", row.get("view", ""))
+            if own and measure in read["measures"] and view in read["views"]:
+                quantity = whose.format(names.get(measure, measure).format_map(row))
+                yield row | {"quantity": quantity, "estimator": names.get(view, view)}
 
 
 @functools.cache
@@ -78,31 +76,27 @@ def judged(place: int, number: int) -> pd.DataFrame:
     options = {key: DummyClassifier() if of == "constant" else of for key, of in case.options.items()}
     options |= STANDARD | ({} if "gain" in options else {"cost": case.cost})
     options |= {"propensity": "propensity"} if "propensity" in log else {}
+    policies = [case.policy, "second"] if "second" in log else [case.policy]
+    judge: Any = compare if "second" in log else evaluate
     try:
-        if "second" in log:
-            found: Evaluation | Comparison = compare(case.policy, "second", log, **options)
-        else:
-            found = evaluate(case.policy, log, **options)
-        rows = [row for part in case.asked for row in answers(found, part)]
+        found = judge(*policies, log, **options)
+        rows = pd.DataFrame(row for part in case.asked for row in answers(found, part))
     except FairAllError:
-        rows = [{"quantity": "value", "estimator": "dr"}]
-    beside = [row | {"truth": truth(place)[row["quantity"]]} for row in rows]
-    return pd.DataFrame(beside, columns=COLUMNS)
+        rows = pd.DataFrame({"quantity": ["value"], "estimator": "dr"})
+    return rows.assign(truth=rows["quantity"].map(truth(place))).reindex(columns=COLUMNS)
 
 
-def make(folder: Path, logs: int = LOGS, jobs: int = 1, hours: float = np.inf) -> None:
+def make(folder: Path, logs: int, jobs: int, hours: float) -> None:
     """Evaluate the logs that are left, until all are done or the time is up.
 
     Args:
-        folder: of the evaluations, a file for each revision; what that of this one has is gone on with.
+        folder: of the evaluations; what it has is gone on with.
         logs: of a basic case; others have their share of it.
         jobs: number of processes.
         hours: after which no log is begun.
     """
-    describe = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
-    revision = subprocess.run(describe, capture_output=True, text=True, check=False).stdout.strip()
     counts = [max(1, round(logs * share)) for share in CASES["share"]]
-    simulations.make(folder / f"evaluations_{revision}.csv", judged, counts, jobs, hours)
+    simulations.make(folder / FILE, judged, counts, jobs, hours)
 
 
 def covers(found: pd.DataFrame) -> pd.Series:
@@ -111,22 +105,25 @@ def covers(found: pd.DataFrame) -> pd.Series:
     return inside.astype(float).where(found["low"].notna())
 
 
-def summary(found: pd.DataFrame) -> pd.DataFrame:
-    """One row per quantity and estimator.
+def summary(found: pd.DataFrame, case: str | list[str], of: list[str]) -> pd.DataFrame:
+    """One row for each value of the columns `of`, where the replicates of a case are counted together.
 
     Args:
-        found: replicates of a case, with `COLUMNS`.
+        found: replicates, with `COLUMNS`.
+        case: columns that tell cases apart.
+        of: columns.
 
     Returns:
-        Columns quantity, estimator, truth, error (mean), error_se, off (mean absolute error), width (of the
-        intervals), covered (share of them), covered_se (above 0 if all cover: Agresti and Coull 1998),
-        answered (share of logs with an interval), refused (share without estimate and interval), logs.
+        By `of`: truth, error (mean), error_se, off (mean absolute error), width (of the intervals), covered
+        (share of them), covered_se (above 0 if all cover: Agresti and Coull 1998), answered (share of logs
+        with an interval), refused (share without estimate and interval), logs.
     """
-    logs, error = found["replicate"].nunique(), found["estimate"] - found["truth"]
-    width, told = found["high"] - found["low"], found["low"].fillna(found["estimate"])
-    table = found.assign(error=error, off=error.abs(), width=width, told=told, covered=covers(found))
-    by = table.groupby(["quantity", "estimator"], sort=False)
-    means = by[["truth", "error", "off", "width", "covered"]].mean()
+    error, told = found["estimate"] - found["truth"], found["low"].fillna(found["estimate"])
+    table = found.assign(error=error, off=error.abs(), told=told, covered=covers(found))
+    table["width"] = found["high"] - found["low"]
+    table["logs"] = found.groupby(case)["replicate"].transform("nunique")
+    by = table.groupby(of, sort=False)
+    means, logs = by[["truth", "error", "off", "width", "covered"]].mean(), by["logs"].first()
     n = by["low"].count()
     share = (means["covered"] * n + 2) / (n + 4)
     return means.assign(
@@ -135,4 +132,4 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
         answered=n / logs,
         refused=1 - by["told"].count() / logs,
         logs=logs,
-    ).reset_index()
+    )

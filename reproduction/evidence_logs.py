@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
+from scipy.stats import zscore
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import auc, roc_curve
 from sklearn.preprocessing import StandardScaler
 
 from fairall import load_dataset
+from reproduction.population import Random, logistic
 
-Random: TypeAlias = np.random.Generator
 FINITE = 1_000_000  # people of a population made from data; two rows of a log are rarely the same person
 COST = 0.5
 SECOND, DIFFERENCE = "{} of the second policy", "difference: {}"  # names of quantities
@@ -29,7 +30,7 @@ SECOND, DIFFERENCE = "{} of the second policy", "difference: {}"  # names of qua
 def made(calls: Mapping[str, Any], of: Any, *given: Any) -> pd.DataFrame:
     """What functions of this module, with options, make of people, a log or a number, one after the other."""
     for name, options in calls.items():
-        of = globals()[name](of, *given, **options or {})
+        of = globals()[name](of, *given, **options)
     return of
 
 
@@ -88,7 +89,7 @@ def finite(name: str, simulated: bool) -> pd.DataFrame:
     random = np.random.default_rng(0)
     if name == "synthetic":
         drawn = dataset.individuals("population", FINITE)
-        x = pd.DataFrame({key: drawn[key] for key in dataset.schema.names})
+        x = pd.DataFrame(drawn, columns=dataset.schema.names)
         s, label = drawn["s"], drawn["label"]
     else:
         table, rows = dataset.table(), random.integers(1000, size=FINITE)
@@ -97,18 +98,18 @@ def finite(name: str, simulated: bool) -> pd.DataFrame:
             if one.kind.name == "REAL":
                 x[one.name] *= random.lognormal(sigma=0.03, size=FINITE)
             elif one.kind.name == "CATEGORICAL":
-                x[one.name] = "level " + x[one.name].astype(int).astype(str)
+                x[one.name] = x[one.name].map("level {:.0f}".format)
     inputs = np.column_stack([pd.get_dummies(x).to_numpy(dtype=np.float32), s])
     inputs = StandardScaler().fit_transform(inputs)
     model = LogisticRegression(C=0.1, max_iter=1000).fit(inputs[:50_000], label[:50_000])
-    score = model.decision_function(inputs)
-    score = (score - score.mean()) / score.std()
+    score = zscore(model.decision_function(inputs))
+    of = {"score": score, "less": s < 0}
     return x.assign(
         s=np.where(s > 0, "advantaged", "disadvantaged"),
         chance=expit(logit(label.mean()) + 1.5 * score) if simulated else label.astype(float),
-        propensity=expit(0.3 + 0.8 * score - 0.5 * (s < 0)),
-        first=expit(2.0 * score),
-        second=expit(0.5 + 1.0 * score),
+        propensity=logistic(of, 0.3, score=0.8, less=-0.5),
+        first=logistic(of, score=2.0),
+        second=logistic(of, 0.5, score=1.0),
     )
 
 
@@ -120,15 +121,15 @@ def sampled(n: int, random: Random, name: str, simulated: bool = False) -> pd.Da
 
 def linear(n: int, random: Random, groups: int = 2) -> pd.DataFrame:
     """Decisions and labels by logistic models; the second policy is fair: its feature matters to nothing."""
-    x, s = random.standard_normal((n, 5)), random.integers(groups, size=n)
-    x0, x1, x2, x3, _ = x.T
-    people = pd.DataFrame(x, columns=[f"x{i}" for i in range(5)]).assign(s=[f"g{k}" for k in s])
-    share = s / (groups - 1)
+    people = pd.DataFrame(random.standard_normal((n, 5))).add_prefix("x")
+    s = random.integers(groups, size=n)
+    of = people.assign(share=s / (groups - 1))
     return people.assign(
-        chance=expit(0.3 + 0.8 * x0 + 0.5 * x2 - 0.4 * share),
-        propensity=expit(0.6 * x0 - 0.5 * x1 + 0.4 * share),
-        first=expit(x0 + 0.6 * x2 + share - 0.5),
-        second=expit(1.5 * x3),
+        s=np.char.mod("g%d", s),
+        chance=logistic(of, 0.3, x0=0.8, x2=0.5, share=-0.4),
+        propensity=logistic(of, x0=0.6, x1=-0.5, share=0.4),
+        first=expit(of.x0 + 0.6 * of.x2 + of.share - 0.5),
+        second=logistic(of, x3=1.5),
     )
 
 
@@ -148,20 +149,13 @@ def interaction(people: pd.DataFrame, random: Random, kind: str) -> pd.DataFrame
 
 
 def near_the_threshold(
-    people: pd.DataFrame,
-    random: Random,
-    deterministic: bool = False,
-    rotated: bool = False,
-    compared: bool = False,
+    people: pd.DataFrame, random: Random, deterministic: bool = False, rotated: bool = False
 ) -> pd.DataFrame:
-    """Decisions above a threshold of a score or random; a policy that accepts others near the threshold.
-
-    `compared` puts the policy that logged the decisions first.
-    """
+    """Decisions above a threshold of a score or random; a policy that accepts others near the threshold."""
     score = logit(people.propensity)
     moved = (score + (0.12 * people.x2 if rotated else 0.05) > 0).astype(float)
     propensity = (score > 0).astype(float) if deterministic else people.propensity
-    return people.assign(propensity=propensity, first=propensity if compared else moved, second=moved)
+    return people.assign(propensity=propensity, first=moved, second=moved)
 
 
 def knowing(people: pd.DataFrame, random: Random, officer: bool = False, model: bool = False) -> pd.DataFrame:
@@ -172,10 +166,10 @@ def knowing(people: pd.DataFrame, random: Random, officer: bool = False, model: 
 
 def with_missing(people: pd.DataFrame, random: Random) -> pd.DataFrame:
     """A number that is missing more often where it is high; the decisions are by what the log holds."""
-    x0 = people.x0.mask(random.random(len(people)) < expit(1.5 * people.x0))
-    seen = x0.fillna(-0.5)
-    propensity, first = expit(0.8 * seen - 0.5 * people.x1), expit(2.0 * seen + people.x2)
-    return people.assign(x0=x0, propensity=propensity, first=first)
+    x0 = people.x0.mask(random.random(len(people)) < logistic(people, x0=1.5))
+    seen = people.assign(x0=x0.fillna(-0.5))
+    first = logistic(seen, x0=2.0, x2=1.0)
+    return people.assign(x0=x0, propensity=logistic(seen, x0=0.8, x1=-0.5), first=first)
 
 
 def rare(people: pd.DataFrame, random: Random, share: float) -> pd.DataFrame:
@@ -208,7 +202,7 @@ def with_amounts(people: pd.DataFrame, random: Random) -> pd.DataFrame:
 
 def labels_kept(log: pd.DataFrame, random: Random, by: str) -> pd.DataFrame:
     """A log in which each label stays known with a probability by group or by a feature."""
-    chance = np.where(log.s == "g0", 1.0, 0.3) if by == "group" else expit(0.5 + 1.5 * log.x0)
+    chance = np.where(log.s == "g0", 1.0, 0.3) if by == "group" else logistic(log, 0.5, x0=1.5)
     return log.assign(y=log["y"].where(random.random(len(log)) < chance))
 
 
@@ -223,10 +217,9 @@ def repeated(log: pd.DataFrame, random: Random, own: bool = False) -> pd.DataFra
 
 def recorded_as(log: pd.DataFrame, random: Random, told: str) -> pd.DataFrame:
     """A log whose propensities are of the accepted only, or wrong."""
-    scores = expit(0.6 * log.x0 - 0.5 * log.x1)
     recorded = {
         "of the accepted": log.propensity.where(log.decision),
-        "scores of the accepted": scores.where(log.decision),
+        "scores of the accepted": logistic(log, x0=0.6, x1=-0.5).where(log.decision),
         "1 − π": 1 - log.propensity,
         "1": 1.0,
     }

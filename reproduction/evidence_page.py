@@ -11,34 +11,31 @@ import pandas as pd
 
 from fairall import FairAllError, places
 from fairall.display import PageTable, number
-from reproduction.evidence import CASES, STUDY, covers, summary
-from reproduction.pages import INDEX, publish
+from reproduction.evidence import CASES, FILE, STUDY, covers, summary
+from reproduction.pages import publish
 from reproduction.simulations import found, page_table
 
 LOWEST, HIGHEST = 0.92, 0.98  # coverage of a 95 % interval that can be trusted, as texts below say
 LEAST = 20  # intervals of which a coverage is computed
-VALUES = ("value", "difference: value")
+CASE = ["setting", "name", "rows", "wrong"]  # columns of `CASES`
 
 
 def write_pages(folder: Path, into: Sequence[Path] = ()) -> None:
-    """Write a page of tables of the newest file of a folder, and the blocks of pages of the documentation.
+    """Write a page of tables of the evaluations in a folder, and the blocks of pages of the documentation.
 
     Raises:
         FairAllError: where nothing has been evaluated yet.
     """
-    files = sorted(folder.glob("evaluations_*.csv"), key=lambda path: path.stat().st_mtime)
-    if not files:
+    evaluated = found(folder / FILE).join(CASES[CASE], on="case")
+    if evaluated.empty:
         raise FairAllError(f"{folder}: nothing has been evaluated yet")
-    evaluated = found(files[-1]).join(CASES[["setting", "name", "rows", "wrong"]], on="case")
     told = summaries(evaluated)
-    low = told[told["too_low"]].sort_values("covered", kind="stable")
-    shown = low.assign(rows=low["rows"].map("{:,}".format)).set_index(["setting", "name"])
+    low = told[told["too_low"]].sort_values("covered", kind="stable").set_index(["setting", "name"])
     covering = page_table(
-        shown[["rows", "estimate", "covers"]],
+        low[["rows", "estimate", "covers"]].assign(rows=low["rows"].map("{:,}".format)),
         key="low",
         title="Where intervals cover too rarely",
         note="All in which the coverage is below 92 % by two standard errors.",
-        records=low,
     )
     settings = [setting_table(str(name), of) for name, of in told.groupby("setting", sort=False)]
     sections = {
@@ -46,7 +43,7 @@ def write_pages(folder: Path, into: Sequence[Path] = ()) -> None:
         "All settings": settings,
     }
     title = "FairAll: can the intervals be trusted?"
-    known = [_key(setting) for setting in STUDY["settings"]]
+    known = [*map(_key, STUDY["settings"])]
     publish("evidence", title, sections, places([]), folder=folder / "page", into=into, known=lambda: known)
 
 
@@ -55,18 +52,22 @@ def summaries(evaluated: pd.DataFrame) -> pd.DataFrame:
 
     Where a coverage is computed, `judged`, it may be `too_low` or `too_high` by two standard errors.
     """
-    by = evaluated.groupby(["case", "setting", "name", "rows", "wrong"], sort=False)
-    told = by.apply(summary, include_groups=False).droplevel(-1).reset_index()
+    told = summary(evaluated, "case", ["case", *CASE, "quantity", "estimator"]).reset_index()
     judged = (told["answered"] * told["logs"] >= LEAST) & _exact(told)
     kind = ", " + told["estimator"].replace(STUDY["labels"])
     texts = told.assign(
         estimate=told["quantity"].replace(STUDY["quantities"], regex=True) + kind.where(kind != ", dr", ""),
-        covers=[f"{100 * of.covered:.1f} % ({100 * of.covered_se:.1f})" for of in told.itertuples()],
+        covers=_percent(told["covered"], told["covered_se"]),
         judged=judged,
         too_low=judged & (told["covered"] + 2 * told["covered_se"] < LOWEST),
         too_high=judged & (told["covered"] - 2 * told["covered_se"] > HIGHEST),
     )
     return texts.assign(shown=[*map(_shown, texts.itertuples())])
+
+
+def _percent(share: Any, error: Any) -> Any:
+    """Shares in percent with their standard errors."""
+    return (100 * share).map("{:.1f} %".format) + (100 * error).map(" ({:.1f})".format)
 
 
 def _shown(of: Any) -> str:
@@ -90,8 +91,7 @@ def _exact(rows: pd.DataFrame) -> pd.Series:
 
 def counts_table(told: pd.DataFrame) -> PageTable:
     """Numbers of logs, of intervals that cover too rarely or too often, and of refusals."""
-    logs, value = told.drop_duplicates("case")["logs"], told["quantity"].isin(VALUES)
-    kept = told[value & (told["estimator"] == "dr") & (told["setting"] == "Refusals")]
+    logs = told.drop_duplicates("case")["logs"]
     counts = {
         "logs": f"{logs.sum():,}",
         "logs of a kind, fewest and most": f"{logs.min():,} to {logs.max():,}",
@@ -99,6 +99,8 @@ def counts_table(told: pd.DataFrame) -> PageTable:
         "of these, covering in less than 92 % of logs by two standard errors": str(told["too_low"].sum()),
         "of these, covering in more than 98 %": str(told["too_high"].sum()),
     }
+    of_values = told["quantity"].str.endswith("value") & (told["estimator"] == "dr")
+    kept = told[of_values & (told["setting"] == "Refusals")]
     for (wrong, size), share in kept.groupby(["wrong", "rows"])["refused"].mean().items():
         kind = "✗: cannot tell" if wrong else "✓: can"
         counts[f"refused of logs that should test refusals ({kind}), {size:,} rows"] = f"{100 * share:.0f} %"
@@ -112,14 +114,13 @@ def coverage_table(evaluated: pd.DataFrame) -> PageTable:
     kinds = evaluated["quantity"].replace(STUDY["kinds"], regex=True)
     told = evaluated.assign(kind=kinds, covered=covers(evaluated))
     told = told[_exact(told) & ~told["wrong"]].dropna(subset="covered")
-    of_log = ["setting", "case", "replicate"]
-    by_log = told.groupby([*of_log, "kind"], sort=False)["covered"].mean().reset_index()
-    logs = by_log["setting"].map(by_log.drop_duplicates(of_log)["setting"].value_counts())
-    by = by_log.groupby(["setting", logs.map("{:,}".format), "kind"], sort=False)["covered"]
-    by = by.agg(["mean", "sem"]).rename_axis([*INDEX, "kind"])
-    shown = pd.Series([f"{100 * of.mean:.1f} % ({100 * of.sem:.1f})" for of in by.itertuples()], by.index)
+    by = told.groupby(["setting", "case", "replicate", "kind"], sort=False)["covered"]
+    by_log = by.mean().unstack(sort=False).groupby("setting", sort=False)
+    share, error = by_log.mean(), by_log.sem()
+    shown = pd.DataFrame({kind: _percent(share[kind], error[kind]) for kind in share})
+    shown = shown.where(share.notna(), "").reindex(columns=[*STUDY["kinds"].values()], fill_value="")
     return page_table(
-        shown.unstack(sort=False).reindex(columns=[*STUDY["kinds"].values()]).fillna(""),
+        shown.set_index(by_log.size().map("{:,}".format), append=True),
         key="coverage",
         title="Coverage by setting",
         note="Number of logs that can tell, and the share of their 95 % intervals that cover the truth.",
@@ -134,9 +135,9 @@ def setting_table(setting: str, told: pd.DataFrame) -> PageTable:
     """A row per case and estimate, a column per size."""
     own = STUDY["settings"][setting]
     names = told["quantity"] + "/" + told["estimator"]
-    shown = told[~names.str.contains(own.get("hidden", STUDY["hidden"]))]
-    rows = shown.set_index(["name", "estimate", "rows"])
-    cells = rows["shown"].unstack(sort=False).fillna("").sort_index(axis=1)
-    cells = cells.rename(columns="{:,} rows".format)
-    cells.insert(0, "truth", rows["truth"].groupby(level=[0, 1]).first().map(number))
-    return page_table(cells, key=_key(setting), title=setting, note=own["note"], records=shown)
+    rows = told[~names.str.contains(own.get("hidden", STUDY["hidden"]))].assign(
+        truth=told["truth"].map(number)
+    )
+    cells = rows.set_index(["name", "estimate", "truth", "rows"])["shown"].unstack(sort=False).fillna("")
+    cells = cells.sort_index(axis=1).rename(columns="{:,} rows".format).reset_index("truth")
+    return page_table(cells, key=_key(setting), title=setting, note=own["note"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -18,8 +18,8 @@ from reproduction.plan import LOGS, Planned, missing_runs, plan, with_runs
 from reproduction.runs import make
 from reproduction.simulations import page_table
 
-TARGETS = ("accept_all", "oracle", "oracle_fair")  # methods whose decisions are to be judged
-EVERYBODY = TARGETS[0]  # whose log has the label of every applicant
+# Methods whose decisions are to be judged; the log of the first has the label of every applicant.
+TARGETS = ("accept_all", "oracle", "oracle_fair")
 GAP = "equal_opportunity"
 # Share of a policy's acceptances beyond which a log cannot tell its value, as logs.md says.
 UNSUPPORTED = 0.01
@@ -63,14 +63,19 @@ def logs(
     """
     config = places(overrides)
     refuse(into, config)
-    given = {} if answers is None else {answers.stem: read_answers(answers)}
+    try:
+        given = {answers.stem: pd.read_csv(answers, usecols=ANSWERS)} if answers else {}
+    except (OSError, ValueError) as error:
+        raise FairAllError(f"--answers {answers}: {error}") from error
     planned = plan(LOGS, overrides)
     failures = make(planned, overrides, jobs=jobs)
     outputs = Path(config.outputs_dir)
     finished = with_runs(planned, load_results(outputs / "runs").results)
     folder = folder or outputs / own_name("logs", config.preset)
-    truth, given["fairall"] = write_bundle(folder, finished)
-    tables = [score_table(truth, given, finished)] if len(truth) else []
+    tables = []
+    if written := write_bundle(folder, finished):
+        truth, given["fairall"] = written
+        tables = [score_table(truth, given, finished)]
     publish("logs", "FairAll: open logs", {"": tables}, config, folder=folder / "page", into=into)
     return not failures
 
@@ -78,26 +83,23 @@ def logs(
 def write_bundle(folder: Path, planned: Sequence[Planned]) -> list[pd.DataFrame]:
     """Write the logs of finished runs with their truth and our answers; return these of all logs."""
     runs = {(one.dataset, one.name("initial_policy"), one.model): one.run for one in planned if one.run}
-    read = cache(lambda path: pd.read_csv(path / DECISIONS))
-    files: dict[str, list[Path]] = {"truth": [], "answers": []}
+    files = []
     (folder / "logs").mkdir(parents=True, exist_ok=True)
     for (dataset, policy, model), run in runs.items():
-        targets = [runs.get((dataset, policy, target)) for target in TARGETS]
-        paths = [of.path for of in (run, *targets) if of]
-        for seed in run.seeds if model not in TARGETS and all(targets) else ():
+        targets = [of.path for target in TARGETS if (of := runs.get((dataset, policy, target)))]
+        for seed in run.seeds if model not in TARGETS and len(targets) == len(TARGETS) else ():
             name = f"{dataset}-{policy}-{model}-{run.identity}-{seed}"
-            for kind, of_kind in files.items():
-                of_kind.append(folder / kind / f"{name}.csv")
-            if of_kind[-1].exists():
+            files.append([folder / kind / f"{name}.csv" for kind in ("truth", "answers")])
+            if files[-1][-1].exists():
                 continue
-            log, label = log_of(run.path, seed, [*map(read, paths)])
+            decided = [pd.read_csv(path / DECISIONS) for path in (run.path, *targets)]
+            log, label = log_of(run.path, seed, decided)
             log.to_parquet(folder / "logs" / f"{name}.parquet", index=False)
-            cost = run.config.cost.value
-            truth = truth_of(log, label, cost)
-            for rows, of_kind in zip((truth, own_answers(log, truth, cost)), files.values(), strict=True):
-                write(of_kind[-1], rows.assign(log=name).to_csv(index=False))
+            truth = truth_of(log, label, cost := run.config.cost.value)
+            for file, rows in zip(files[-1], (truth, own_answers(log, truth, cost)), strict=True):
+                write(file, rows.assign(log=name).to_csv(index=False))
     write(folder / "README.md", Path(__file__).with_suffix(".md").read_text())
-    return [pd.concat([pd.DataFrame(), *map(pd.read_csv, of_kind)]) for of_kind in files.values()]
+    return [pd.concat(map(pd.read_csv, of_kind)) for of_kind in zip(*files, strict=True)]
 
 
 def log_of(path: Path, seed: int, decided: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, pd.Series]:
@@ -144,7 +146,7 @@ def truth_of(log: pd.DataFrame, label: pd.Series, cost: float) -> pd.DataFrame:
         a = log[f"target_{target}"]
         true = policy_truth(a, label, log[people[-1]], 1 - cost, cost)
         rows.append((target, "value", true["value"], (a * never).sum() <= UNSUPPORTED * a.sum()))
-        if target != EVERYBODY:  # whose gap is 0
+        if target != "accept_all":  # whose gap is 0
             rows.append((target, GAP, true[GAP], never.mean() <= UNSUPPORTED))
     return pd.DataFrame(rows, columns=["target", "quantity", "truth", "can_tell"])
 
@@ -161,19 +163,6 @@ def own_answers(log: pd.DataFrame, truth: pd.DataFrame, cost: float) -> pd.DataF
     return pd.DataFrame(rows, columns=ANSWERS[1:])
 
 
-def read_answers(path: Path) -> pd.DataFrame:
-    """Answers of any estimator, with `ANSWERS` as columns.
-
-    Raises:
-        FairAllError: where the file cannot be read or lacks a column.
-    """
-    try:
-        return pd.read_csv(path, usecols=ANSWERS)
-    except (OSError, ValueError) as error:
-        needed = f"cannot be read as CSV with the columns {', '.join(ANSWERS)}"
-        raise FairAllError(f"--answers {path}: {needed}: {error}") from error
-
-
 def score_table(
     truth: pd.DataFrame, given: Mapping[str, pd.DataFrame], planned: Sequence[Planned]
 ) -> PageTable:
@@ -184,14 +173,14 @@ def score_table(
         given: answers by name, with `ANSWERS`; a row without an estimate, or no row, is a refusal.
         planned: the runs of the logs, finished or missing.
     """
-    answers = pd.concat([of.assign(estimator=f"{name}: " + of["estimator"]) for name, of in given.items()])
-    asked = truth.merge(answers[["quantity", "estimator"]].drop_duplicates(), on="quantity")
-    table = asked.merge(answers.dropna(subset="estimate")[ANSWERS], "left", validate="1:1")
-    by = table.assign(replicate=table["log"] + table["target"]).groupby(["quantity", "can_tell"], sort=False)
-    parts = [summary(part).assign(can_tell=can) for (_, can), part in by]
-    found = pd.concat(parts).set_index(["quantity", "estimator", "can_tell"]).unstack(sort=False)
-    counts = found["logs"].reindex(columns=[True, False]).fillna(0).astype(int)
-    cells = {"can be told": counts[True].map(str) + " of " + counts.sum(axis=1).map(str)}
+    told = pd.concat([of.assign(estimator=f"{name}: " + of["estimator"]) for name, of in given.items()])
+    asked = truth.merge(told[["quantity", "estimator"]].drop_duplicates(), on="quantity")
+    table = asked.merge(told.dropna(subset="estimate")[ANSWERS], "left", validate="1:1")
+    table["replicate"] = table["log"] + table["target"]
+    rows = ["quantity", "estimator", "can_tell"]
+    found = summary(table, ["quantity", "can_tell"], rows).unstack(sort=False)
+    counts = table.groupby(rows[:2], sort=False)["can_tell"].agg(["sum", "size"]).astype(str)
+    cells = {"can be told": counts["sum"] + " of " + counts["size"]}
     found = found.reindex(columns=[of for of, _ in SCORES.values()])
     cells |= {head: found[of].map(partial(number, digits=digits)) for head, (of, digits) in SCORES.items()}
     return page_table(

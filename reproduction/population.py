@@ -73,6 +73,11 @@ def applicants(random: Random, rows: int) -> pd.DataFrame:
     return people
 
 
+def logistic(of: Any, constant: float = 0.0, **weights: float) -> Any:
+    """Probabilities of N people by a logistic model of the columns that `weights` name."""
+    return expit(sum((weight * of[name] for name, weight in weights.items()), constant))
+
+
 def covered(intervals: Mapping[str, tuple[Any, float]]) -> Events:
     """Whether intervals contain the truth, to rounding; those that do not exist are left out.
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import stats
-from scipy.special import expit, logit
+from scipy.special import logit
 
 from fairall.evaluate import evaluate
-from reproduction.population import Events, Random, covered, many, outside
+from reproduction.population import Events, Random, covered, logistic, many, outside
 
 LEVEL = 0.05
 ALIKE = 0.8  # share of a person's decisions that are the same one
@@ -138,7 +138,7 @@ def unlike(random: Random, rows: int) -> tuple[pd.DataFrame, np.ndarray]:
     woman = random.random(rows) < 0.4
     x = random.normal(size=(rows, 2)) - np.outer(woman, (1.0, 0.0))
     table = pd.DataFrame({"sex": np.where(woman, "f", "m"), "x": x[:, 0], "z": x[:, 1], "p": 0.5})
-    return table, 0.1 + 0.7 * expit(x[:, 0] + 0.5 * x[:, 1])
+    return table, 0.1 + 0.7 * logistic(table, x=1.0, z=0.5)
 
 
 def treatment(random: Random, rows: int, points: float, model: str, what: str = "") -> Events:
@@ -158,13 +158,12 @@ def treatment(random: Random, rows: int, points: float, model: str, what: str = 
     found = evaluate(policy, table, sensitive="sex", reference="m", propensity_model=model, **ROLES)
     shown, men = found.table("treatment").set_index("measure").loc, many(unlike)[1].mean()
     women = men - points / 100
-    odds = np.exp(np.subtract(*logit([women, men])))
-    adjusted = shown["adjusted"]
     events = covered(
         {
-            "difference covered": (adjusted, women - men),
-            "odds ratio covered": (shown["odds_ratio"], odds),
+            "difference covered": (shown["adjusted"], women - men),
+            "odds ratio covered": (shown["odds_ratio"], np.exp(logit(women) - logit(men))),
         }
     )
-    different = {"interval of the difference without 0": outside(adjusted, 0.0)}
-    return {"refused": not events} | events | (different if events else {})
+    if events:
+        events["interval of the difference without 0"] = outside(shown["adjusted"], 0.0)
+    return {"refused": not events} | events

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ EXPLORE = 0.1
 GAP = 0.05  # most that a gap between groups may grow
 JUDGED = 5000  # people by whom versions of whole ledgers are judged
 COLUMNS = {name: name for name in ("decision", "label", "propensity", "version", "time", "id")}
+KNOWN = ["id", "label"]  # columns of an outcome
 TABLES, PEOPLE, REFERRED = 5, 400, 20
 REJECTS, ACCEPTS = 0.25, 0.15  # greatest shares of the accepted and of the rejected that are overridden
 WRONG = 0.1  # share of outcomes that are corrected later
@@ -36,11 +36,12 @@ class World(NamedTuple):
     cost: float
 
     def people(self, random: Random, n: int) -> pd.DataFrame:
-        """`income`, `sex` and `good`, the outcome that would be seen, of n people."""
+        """`income`, `sex` and `label`, the outcome that would be seen, of n people."""
         rank = random.random(n).round(4)
-        bad = self.least + self.slope * rank
-        good = random.random(n) >= bad
-        return pd.DataFrame({"income": rank, "sex": random.choice(["f", "m"], n), "good": good.astype(float)})
+        good = random.random(n) >= self.least + self.slope * rank
+        return pd.DataFrame(
+            {"income": rank, "sex": random.choice(["f", "m"], n), "label": good.astype(float)}
+        )
 
     def gain(self, rank: Any) -> Any:
         """Expected value of accepting people of these ranks, shape (N,)."""
@@ -61,7 +62,7 @@ def held_out(random: Random, people: pd.DataFrame, propensity: np.ndarray, cost:
     accepted = random.random(len(people)) < propensity
     log = applicants(people[["income", "sex"]], "P").assign(
         decision=accepted.astype(int),
-        label=people["good"].where(accepted),
+        label=people["label"].where(accepted),
         propensity=propensity,
         version=1,
         time=pd.Timestamp("2025-01-01"),
@@ -88,14 +89,13 @@ def comparisons(
     first, second = (acceptance(people["income"].to_numpy(), accepted) for accepted in (duty, challenger))
     log = held_out(random, people, first, own.cost)
     rank = (np.arange(100_000) + 0.5) / 100_000
-    change = acceptance(rank, challenger) - acceptance(rank, duty)
-    truth = float((change * own.gain(rank)).mean())
+    truth = ((acceptance(rank, challenger) - acceptance(rank, duty)) * own.gain(rank)).mean()
     missed = False
     for number in range(1, most + 1):
         n = new * number
         shown = compared(log._replace(frame=log.frame[:n]), first[:n], second[:n], GAP, number)
-        value = shown["value"]
-        missed |= value is not None and not value["low"] <= truth <= value["high"]
+        if value := shown["value"]:
+            missed |= not value["low"] <= truth <= value["high"]
         if shown["better"]:
             break
     return {"promoted": shown["better"], "interval without the truth": missed}
@@ -105,26 +105,13 @@ def begun(world: World, folder: Path, words: Sequence[str], random: Random) -> L
     """A ledger, by the words of `live start`, that has learnt from 1,000 past decisions by a coin."""
     past = held_out(random, world.people(random, 1000), np.full(1000, 0.5), world.cost).frame
     past.drop(columns=["version", "time", "id"]).to_csv(folder / "past.csv", index=False)
-    return Ledger.start(
-        folder / "ledger.db", *(word.format(folder=folder, cost=world.cost) for word in words)
-    )
+    own = [word.format(folder=folder, cost=world.cost) for word in words]
+    return Ledger.start(folder / "ledger.db", *own)
 
 
 def applicants(people: pd.DataFrame, name: str) -> pd.DataFrame:
     """People of a world as a table of a ledger."""
     return people.assign(income=people["income"].astype(str), id=[f"{name}{n}" for n in range(len(people))])
-
-
-def outcomes(ledger: Ledger, people: pd.DataFrame) -> None:
-    """Type what is known of people."""
-    ledger.outcomes(people[["id", "good"]].rename(columns={"good": "label"}).astype({"label": str}))
-
-
-def value(folder: Path, world: World, people: pd.DataFrame) -> float:
-    """True value per person of the version on duty, by what a copy of the ledger decides on `people`."""
-    copy = shutil.copy(folder / "ledger.db", folder / "copy.db")
-    decided = Ledger(copy).decide(applicants(people, "judged").drop(columns="good"))
-    return float((decided["propensity"].to_numpy() * world.gain(people["income"].to_numpy())).mean())
 
 
 def ledgers(random: Random, world: Sequence[float], new: int, versions: int, words: Sequence[str]) -> Events:
@@ -134,17 +121,19 @@ def ledgers(random: Random, world: Sequence[float], new: int, versions: int, wor
         Whether a version was promoted, and whether one was that is worse than the one before, by its
         acceptance probabilities of `JUDGED` people and their true probabilities of a good outcome.
     """
-    own = World(*world)
-    with TemporaryDirectory() as folder:
-        ledger = begun(own, Path(folder), words, random)
+    own, values = World(*world), []
+    with TemporaryDirectory() as name:
+        ledger = begun(own, folder := Path(name), words, random)
         judged = own.people(random, JUDGED)
-        values = [value(Path(folder), own, judged)]
-        for number in range(versions):
-            people = applicants(own.people(random, new), f"{number}-")
-            accepted = ledger.decide(people.drop(columns="good"))["decision"] == 1
-            outcomes(ledger, people[accepted])
-            if ledger.learn()["promoted"]:
-                values.append(value(Path(folder), own, judged))
+        for number in range(versions + 1):
+            if number:
+                people = applicants(own.people(random, new), f"{number - 1}-")
+                accepted = ledger.decide(people.drop(columns="label"))["decision"] == 1
+                ledger.outcomes(people.loc[accepted, KNOWN].astype(str))
+            if not number or ledger.learn()["promoted"]:
+                copy = Ledger(shutil.copy(folder / "ledger.db", folder / "copy.db"))
+                decided = copy.decide(applicants(judged, "judged").drop(columns="label"))
+                values.append((decided["propensity"] * own.gain(judged["income"])).mean())
     return {"promoted": len(values) > 1, "a worse version promoted": bool((np.diff(values) < 0).any())}
 
 
@@ -154,10 +143,10 @@ def year(ledger: Ledger, people: pd.DataFrame, knows: bool, random: Random) -> N
     for start in range(0, len(people), PEOPLE):
         own = people.iloc[start : start + PEOPLE]
         refer = Refer(most=REFERRED) if random.random() < 0.5 else None
-        decided = ledger.decide(own.drop(columns="good"), refer=refer)
-        stands = decided["decision"].eq(1).fillna(False).to_numpy(dtype=bool)
+        decided = ledger.decide(own.drop(columns="label"), refer=refer)
+        stands = decided["decision"].fillna(0).to_numpy(dtype=int) == 1
         # A person accepts half of those who are referred, and goes by the outcomes themselves or by the rank.
-        bad = 1.0 - own["good"] if knows else own["income"].astype(float)
+        bad = 1.0 - own["label"] if knows else own["income"].astype(float)
         chance = np.where(stands, REJECTS * bad, ACCEPTS * (1.0 - bad))
         changed = random.random(len(own)) < np.where(decided["referred"], 0.5, chance)
         stands ^= changed
@@ -167,14 +156,15 @@ def year(ledger: Ledger, people: pd.DataFrame, knows: bool, random: Random) -> N
         for verb in random.permutation(["outcomes", "outcomes", "learn", "withdraw", "forget"]):
             if verb == "outcomes":
                 some = people[people["id"].isin(random.choice(accepted, len(accepted) // 2))]
-                outcomes(ledger, some.assign(good=abs(some["good"] - (random.random(len(some)) < WRONG))))
+                label = abs(some["label"] - (random.random(len(some)) < WRONG))
+                ledger.outcomes(some.assign(label=label)[KNOWN].astype(str))
             elif verb == "learn":
                 if version := ledger.learn()["version"]:
                     ledger.promote(version)
             else:
                 with suppress(FairAllError):  # a person who was withdrawn already
                     getattr(ledger, verb)(random.choice(own["id"]))
-    outcomes(ledger, people[people["id"].isin(accepted)])
+    ledger.outcomes(people.loc[people["id"].isin(accepted), KNOWN].astype(str))
 
 
 def overrides(random: Random, world: Sequence[float], knows: bool, words: Sequence[str]) -> Events:
@@ -185,18 +175,19 @@ def overrides(random: Random, world: Sequence[float], knows: bool, words: Sequen
         people = applicants(own.people(random, TABLES * PEOPLE), "")
         year(ledger, people, knows, random)
         log, status = ledger.log(), ledger.status()
-        standing = ledger.decide(people.drop(columns="good"), skip=True)
-    worth = own.gain(people.set_index("id")["income"].astype(float))
-    rank, of_log = log.frame["income"].astype(float), worth[log.frame["id"]].to_numpy()
-    first, second = (acceptance(rank, accepted) for accepted in (DUTY, CHALLENGER))
+        standing = ledger.decide(people.drop(columns="label"), skip=True)
+    worth, of_log = (own.gain(of["income"].astype(float)) for of in (people, log.frame))
+    first, second = (
+        acceptance(log.frame["income"].astype(float), accepted) for accepted in (DUTY, CHALLENGER)
+    )
 
     def everybody(frame: pd.DataFrame) -> Any:
         return evaluate(np.ones(len(frame)), frame, **log.keywords(propensity="propensity")).values["dr"]
 
-    lowest, *_, highest = map(everybody, log.possible or [log.frame])
-    difference = SimpleNamespace(**compared(log, first, second, GAP)["value"])
+    lowest, highest = map(everybody, log.possible)
+    difference = pd.Series(compared(log, first, second, GAP)["value"])
     intervals: dict[str, Any] = {
-        "difference": (difference, float(((second - first) * of_log).mean())),
+        "difference": (difference, ((second - first) * of_log).mean()),
         "everybody, whatever": (lowest._replace(high=highest.high), of_log.mean()),
     }
     if not knows:
@@ -204,7 +195,6 @@ def overrides(random: Random, world: Sequence[float], knows: bool, words: Sequen
         changed = standing["decision"].eq(0) & standing["propensity"].isna() & ~standing["referred"]
         told = {(row["group"], row["of"], row["to"]): row["value"] for row in status["overrides"]}
         if value := told.get(("all", "accepted", "reject")):
-            _, low, high = value
-            of_rejected = -worth[standing["id"][changed]].mean()
-            intervals["rejections"] = SimpleNamespace(low=low, high=high), of_rejected
+            rejections = pd.Series(value, ["estimate", "low", "high"])
+            intervals["rejections"] = rejections, -worth[standing.index[changed]].mean()
     return covered(intervals)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,80 +10,64 @@ import pandas as pd
 from scipy.special import expit
 
 from fairall.evaluate import Evaluation
-from reproduction.population import COLUMNS, Events, People, Random, covered, truth
-
-__all__ = ["COLUMNS", "ROWS", "SHARED", "People", "Shift", "none", "people", "sine"]
+from reproduction.population import Events, People, Random, covered, logistic, truth
 
 ROWS = 1000
 PER_PERSON = 5  # rows, of several rows of a person
 COVERED, MARKED, EITHER = "covered", "marked", "covered or marked"
-Shift = Callable[[Random, np.ndarray], np.ndarray]
-
-
-def none(_: Random, x: np.ndarray) -> np.ndarray:
-    """Nothing is added to the log odds of features x, shape (N, D)."""
-    return np.zeros(len(x))
-
-
-def sine(_: Random, x: np.ndarray, cycles: int) -> np.ndarray:
-    """Swings of the log odds along the rows x, shape (N, D)."""
-    return np.sin(np.linspace(0.0, 2.0 * np.pi * cycles, len(x)))
-
-
-def branches(random: Random, x: np.ndarray) -> np.ndarray:
-    """Log odds in common to each twenty neighbours of the rows x, shape (N, D)."""
-    return np.repeat(random.normal(size=len(x) // 20 + 1), 20)[: len(x)]
-
-
-# What is added to the log odds of decision and label alike, by features x, shape (N, D).
-SHARED: dict[str, Shift] = {
+# What is added to log odds, by features x, shape (N, D).
+SHIFTS: dict[str, Callable[[Random, np.ndarray], Any]] = {
+    "none": lambda _, x: 0.0,
     "product of three": lambda _, x: 1.2 * x[:, :3].prod(1),
     "parity of two": lambda _, x: 1.2 * np.sign(x[:, :2]).prod(1),
     "parity of three": lambda _, x: 1.2 * np.sign(x[:, :3]).prod(1),
     "corner": lambda _, x: 3.0 * ((x[:, 0] > 0.5) & (x[:, 1] > 0.5)),
     "drift": lambda _, x: np.linspace(-1.0, 1.0, len(x)),
+    # In common to each twenty neighbours.
+    "branches": lambda random, x: np.repeat(random.normal(size=len(x) // 20 + 1), 20)[: len(x)],
 }
-SHIFTS = SHARED | {"none": none, "branches": branches}
-SHIFTS |= {f"c = {cycles}": partial(sine, cycles=cycles) for cycles in (2, 4, 12, 24, 100)}
+
+
+def shift(random: Random, x: np.ndarray, name: str) -> Any:
+    """What is added to the log odds of features x, shape (N, D): one of `SHIFTS`, or swings, as `c = 4`."""
+    if name in SHIFTS:
+        return SHIFTS[name](random, x)
+    return np.sin(np.linspace(0.0, 2.0 * np.pi * float(name.removeprefix("c = ")), len(x)))
 
 
 def people(
-    random: Random, rows: int, shared: Shift = none, label: Shift | None = None, kind: str = ""
+    random: Random, rows: int, shared: str = "none", label: str | None = None, kind: str = ""
 ) -> People:
     """A log.
 
     Args:
         random: draws the people.
         rows: N.
-        shared: what is added to the log odds of the decision, and of the label by default.
-        label: what is added to the log odds of the label.
+        shared: the `shift` of the decision, and of the label by default.
+        label: the one of the label.
         kind: "irrelevant" for thirty features more, "tails" for features of heavy tails, "persons" for
             `PER_PERSON` rows of a person, with features and labels in common.
     """
     x = random.standard_normal((rows, 34 if kind == "irrelevant" else 4))
     x = random.standard_t(1.5, x.shape) if kind == "tails" else x
-    shift = shared(random, x)
-    own = shift if label is None else label(random, x)
+    own = both = shift(random, x, shared)
+    if label is not None:
+        own = shift(random, x, label)
     person = np.arange(rows) // PER_PERSON
     if kind == "persons":
         person = random.permutation(person)
         x[:, :2] = x[person, :2]
         own = own + random.standard_normal(rows)[person]
     table = pd.DataFrame(x).add_prefix("x").assign(sex=np.where(random.random(rows) < 0.5, "m", "f"))
-    x0, x1, *_ = np.tanh(x).T if kind == "tails" else x.T
+    of = np.tanh(table.drop(columns="sex")) if kind == "tails" else table
+    of = of.assign(man=table["sex"] == "m", shared=both, own=own)
     return People.decided(
         random,
         table.assign(person=person) if kind == "persons" else table,
-        expit(1.2 * x[:, 0] + 0.5 * x[:, 3]),
-        expit(0.2 + 0.6 * x0 + 0.3 * (table["sex"] == "m") + shift).clip(0.03, 0.97).to_numpy(),
-        expit(0.3 + 0.8 * x0 - 0.3 * x1 + own),
+        logistic(table, x0=1.2, x3=0.5).to_numpy(),
+        logistic(of, 0.2, x0=0.6, man=0.3, shared=1.0).clip(0.03, 0.97).to_numpy(),
+        logistic(of, 0.3, x0=0.8, x1=-0.3, own=1.0).to_numpy(),
     )
-
-
-def shifted(random: Random, rows: int, **world: str) -> People:
-    """A log of `people`, whose shifts are names of `SHIFTS`."""
-    of: dict[str, Any] = {key: SHIFTS.get(name, name) for key, name in world.items()}
-    return people(random, rows, **of)
 
 
 def judged(random: Random, order: Sequence[str] = (), model: str = "auto", **world: str) -> Events:
@@ -94,15 +77,15 @@ def judged(random: Random, order: Sequence[str] = (), model: str = "auto", **wor
         random: draws the people.
         order: columns that the file is sorted by, one after the other; "month" is a 24th of the rows.
         model: of decision and label, as for `evaluate`.
-        world: further arguments of `shifted`.
+        world: further arguments of `people`.
     """
-    log = shifted(random, ROWS, **world)
+    log = people(random, ROWS, **world)
     keys = log.table.assign(month=np.arange(ROWS) * 24 // ROWS)
     rows = keys.sort_values([*order], kind="stable").index
     log = log._replace(table=log.table.loc[rows].reset_index(drop=True), target=log.target[rows])
     found = log.judged(model, **{"person": "person"} if "person" in keys else {})
     marked = found.misfit is not None
-    events = covered({COVERED: (found.values["dr"], truth(shifted, 500_000, **world))})
+    events = covered({COVERED: (found.values["dr"], truth(people, 500_000, **world))})
     return events | {MARKED: marked, EITHER: events[COVERED] or marked}
 
 
@@ -138,16 +121,15 @@ def townspeople(random: Random, rows: int, features: int = 5) -> pd.DataFrame:
 def with_corner(random: Random, rows: int, kind: str, share: float, bad: bool) -> People:
     """A log without acceptances in a corner, with a policy of whose acceptances a share is inside."""
     table = townspeople(random, rows)
-    x0, x1, x2, x3 = (table[f"x{number}"] for number in range(4))
     limits = CORNERS[kind].items()
     corner = np.all([table[c] == of if isinstance(of, str) else table[c] > of for c, of in limits], axis=0)
-    propensity = np.where(corner, 0.0, expit(0.2 + 0.6 * x0 - 0.5 * x2 + 0.3 * (table["sex"] == "m")))
-    policy = expit(1.2 * x0 + 0.5 * x3)
+    of = table.assign(man=table["sex"] == "m", corner=corner)
+    propensity = np.where(corner, 0.0, logistic(of, 0.2, x0=0.6, x2=-0.5, man=0.3))
+    policy = logistic(table, x0=1.2, x3=0.5)
     odds = share / (1.0 - share) * policy[~corner].sum() / policy[corner].sum()
     policy = np.where(corner, policy * min(odds, 1.0), policy / max(odds, 1.0))
-    return People.decided(
-        random, table, policy, propensity, expit(0.3 + 0.8 * x0 - 0.3 * x1 - 3.0 * bad * corner)
-    )
+    chance = logistic(of, 0.3, x0=0.8, x1=-0.3, corner=-3.0 * bad)
+    return People.decided(random, table, policy, propensity, chance)
 
 
 def lacks_overlap(found: Evaluation) -> bool:
@@ -179,8 +161,8 @@ def rare(
 
     Args:
         random: of the log.
-        kinds: log odds of a decision by 1, x0, x1, the group and x0·x1 and limits of its probability, or
-            steps; with the number of rows where few are accepted.
+        kinds: weights of a decision's log odds and limits of its probability, or steps; with the number of
+            rows where few are accepted.
         rows: of which one is chosen.
         features: the same of their number.
     """
@@ -190,9 +172,9 @@ def rare(
     x0, x1 = table["x0"], table["x1"]
     propensity = np.select([x0 > 0.5, x1 > 0.8], [np.where(x1 > 0.0, 0.9, 0.4), 0.15], 0.5)
     if "odds" in kind:
-        seen = np.column_stack([np.ones(len(table)), x0, x1, table["sex"] == "m", x0 * x1])
-        propensity = expit(seen @ kind["odds"]).clip(*kind["limits"])
-    policies = [expit(1.5 * x0 + 0.5 * x1), (x0 + 0.5 * x1 > 0.3) * 1.0, expit(x1)]
+        of = table.assign(man=table["sex"] == "m", both=x0 * x1)
+        propensity = logistic(of, **kind["odds"]).clip(*kind["limits"])
+    policies = [logistic(table, x0=1.5, x1=0.5), (x0 + 0.5 * x1 > 0.3) * 1.0, expit(x1)]
     policy = policies[random.integers(len(policies))]
-    log = People.decided(random, table, policy, propensity, expit(0.3 + 0.8 * x0 - 0.3 * x1))
+    log = People.decided(random, table, policy, propensity, logistic(table, 0.3, x0=0.8, x1=-0.3))
     return {"refused": lacks_overlap(log.judged(kind["model"]))}

@@ -8,31 +8,25 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
-from threadpoolctl import threadpool_limits
+from sklearn.utils.parallel import Parallel, delayed
 from tqdm import tqdm
 
 from fairall import FairAllError, places
 from fairall.display import PageTable, Row, frame_of
 from reproduction.fingerprint import SIMULATED, fingerprint
 from reproduction.pages import INDEX, publish, refuse
-from reproduction.plan import nearest
 from reproduction.population import Events, Random
 
-BATCH = 5  # replicates that a process is given at once
 OF = ["case", "replicate"]  # columns of every file of replicates: the place of the case, and a number
-# Rows of a file but for `OF`, by the place of a case and the number of the replicate.
-Replicate: TypeAlias = Callable[[int, int], pd.DataFrame | Iterable[Mapping[str, Any]]]
 
 
 class Case(NamedTuple):
@@ -102,12 +96,12 @@ def simulations(
     names = asked or [*SIMULATED]
     for name in names:
         if name not in SIMULATED:
-            raise FairAllError(f"{name}: no such simulation{nearest(name, [*SIMULATED])}")
-    end = time.monotonic() + 3600 * hours
+            raise FairAllError(f"{name}: no such simulation, but {', '.join(SIMULATED)}")
+    end = time.time() + 3600 * hours
     for done, name in enumerate(names):
         of = f"simulations_{name}"
         made = Path(config.outputs_dir) / "simulations" / f"{name}_{fingerprint(of)}.csv"
-        left = max(end - time.monotonic(), 0.0) / 3600
+        left = (end - time.time()) / 3600
         counts = [case.replicates for case in cases(name)]
         make(made, partial(events, name), counts, jobs or 1, left / (len(names) - done))
         if made.exists():
@@ -129,41 +123,36 @@ def of_evaluations() -> list[str]:
 
 
 def make(
-    file: Path, replicate: Replicate, counts: Sequence[int], jobs: int = 1, hours: float = np.inf
+    file: Path,
+    replicate: Callable[[int, int], pd.DataFrame],
+    counts: Sequence[int],
+    jobs: int = 1,
+    hours: float = np.inf,
 ) -> None:
     """Append the replicates that are missing to a CSV file; all cases progress alike.
 
     Args:
         file: of all replicates so far.
-        replicate: function of a module, whose rows have the same keys.
+        replicate: makes the rows of a file but for `OF`, of the place of a case and a number; rows of all
+            have the same columns.
         counts: number of replicates of each case.
         jobs: number of processes, each with one thread; with 1 they are computed in this one.
         hours: after which no replicate is begun.
     """
-    done = {*found(file)[OF].itertuples(index=False, name=None)}
-    left = [
-        (place, number)
-        for place, count in enumerate(counts)
-        for number in range(count)
-        if (place, number) not in done
-    ]
-    left.sort(key=lambda of: of[1] / counts[of[0]])
-    limited: Any = (get_context("spawn"), threadpool_limits, (1,))
-    pool: Executor = ThreadPoolExecutor(1) if jobs == 1 else ProcessPoolExecutor(jobs, *limited)
-    one = partial(_rows, replicate, time.time() + 3600 * hours)
-    try:
-        for rows in tqdm(pool.map(one, left, chunksize=BATCH), total=len(left), disable=None):
-            if len(rows):
-                file.parent.mkdir(parents=True, exist_ok=True)
-                rows.to_csv(file, mode="a", header=not file.exists(), index=False, float_format="%.6g")
-    finally:
-        pool.shutdown(cancel_futures=True)
+    end = time.time() + 3600 * hours
 
+    def rows(place: int, number: int) -> pd.DataFrame:
+        made = replicate(place, number) if time.time() < end else pd.DataFrame()
+        return made.assign(case=place, replicate=number)
 
-def _rows(replicate: Replicate, end: float, of: tuple[int, int]) -> pd.DataFrame:
-    """A replicate; empty after the end."""
-    rows = replicate(*of) if time.time() < end else ()
-    return pd.DataFrame(rows).assign(**dict(zip(OF, of, strict=True)))
+    left = {(place, number) for place, count in enumerate(counts) for number in range(count)}
+    left -= {*found(file)[OF].itertuples(index=False, name=None)}
+    ordered = sorted(left, key=lambda of: (of[1] / counts[of[0]], of))
+    every = Parallel(jobs, return_as="generator")(delayed(rows)(*of) for of in ordered)
+    for made in tqdm(every, total=len(left), disable=None):
+        if len(made):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            made.to_csv(file, mode="a", header=not file.exists(), index=False, float_format="%.6g")
 
 
 def found(file: Path) -> pd.DataFrame:
@@ -172,30 +161,30 @@ def found(file: Path) -> pd.DataFrame:
     return rows.sort_values(OF, kind="stable", ignore_index=True)  # of several runs
 
 
-def events(study: str, place: int, number: int) -> Iterator[dict[str, Any]]:
-    """What happens in a replicate of a study."""
+def events(study: str, place: int, number: int) -> pd.DataFrame:
+    """What happens in a replicate of a study: rows with `event` and `happened`."""
     own = [*cases(study)][place]
     random = np.random.default_rng([number, zlib.crc32(f"{study}/{own.name}".encode())])
     # A replicate without an event is not made again.
-    for event, happened in (own.replicate(random) or {"": False}).items():
-        yield {"event": event, "happened": int(happened)}
+    happened = pd.Series(own.replicate(random) or {"": False}, name="happened", dtype=int)
+    return happened.rename_axis("event").reset_index()
 
 
 def table(name: str, file: Path) -> PageTable:
     """For each case and event how often it happened, with Wilson's 95 % interval, and what is claimed."""
     own, rows = [*cases(name)], []
-    for (place, event), happened in found(file).dropna().groupby(["case", "event"], sort=False)["happened"]:
-        times, of, case = int(happened.sum()), len(happened), own[place]
-        low, high = (100 * end for end in binomtest(times, of).proportion_ci(method="wilson"))
-        share = f"{100 * times / of:.1f} [{low:.1f}, {high:.1f}]"
-        rows.append(Row(case.name, event, [f"{times} of {of}", share, case.claims.get(event, "")]))
+    happened = found(file).dropna().groupby(["case", "event"], sort=False)["happened"]
+    for (place, event), times, of in happened.agg(["sum", "count"]).itertuples():
+        low, high = binomtest(times, of).proportion_ci(method="wilson")
+        share = f"{100 * times / of:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+        claim = own[place].claims.get(event, "")
+        rows.append(Row(own[place].name, event, [f"{times} of {of}", share, claim]))
     texts = {text: SIMULATED[name][text] for text in ("title", "note")}
     columns = ["replicates", "% [95 % interval]", "claim"]
     return page_table(frame_of(columns, rows), key=f"simulations_{name}", **texts)
 
 
 def page_table(frame: pd.DataFrame, **texts: Any) -> PageTable:
-    """A table of texts by group and name of the row, whose CSV file has them too unless it is given."""
-    return PageTable(
-        frame=frame.rename_axis(index=INDEX, columns=None), **{"records": frame.reset_index()} | texts
-    )
+    """A table of texts by group and name of the row."""
+    frame = frame.rename_axis(index=INDEX, columns=None)
+    return PageTable(frame=frame, records=frame.reset_index(), **texts)

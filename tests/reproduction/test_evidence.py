@@ -4,7 +4,6 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
 from unittest.mock import Mock
 
 import numpy as np
@@ -14,29 +13,23 @@ from pytest_regressions.file_regression import FileRegressionFixture
 
 from reproduction import evidence, evidence_page, simulations
 from reproduction.__main__ import main
-from reproduction.evidence import CASES, judged, log_of, summary
+from reproduction.evidence import CASES, FILE, judged, log_of, summary
 from reproduction.evidence_logs import made, truth_of
 from reproduction.fingerprint import SIMULATED
 from reproduction.pages import read_table
 
 pytestmark = pytest.mark.whole
 
-FILE = "evaluations_{}.csv"
 FEW = "✓ π recorded", "✗ 1 − π recorded"
-Use: TypeAlias = Callable[[pd.DataFrame], None]
-
-
-def some(*names: str, rows: int = 500) -> pd.DataFrame:
-    """A case of each of some names, with a tenth of the logs of a basic one."""
-    found = [CASES[CASES["name"] == name].iloc[:1] for name in names]
-    return pd.concat(found, ignore_index=True).assign(rows=rows, share=0.1)
 
 
 @pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch) -> Use:
-    """Has given cases evaluated; truths are of small populations."""
+def use(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Has cases of some names evaluated, perhaps with other columns; truths are of small populations."""
 
-    def put(cases: pd.DataFrame) -> None:
+    def put(*names: str, **columns: object) -> None:
+        cases = CASES.drop_duplicates("name").set_index("name", drop=False).loc[[*names]]
+        cases = cases.reset_index(drop=True).assign(share=0.1, **columns)
         for module in (evidence, evidence_page):
             monkeypatch.setattr(module, "CASES", cases)
 
@@ -57,59 +50,49 @@ def test_the_truth_of_people() -> None:
 
 @pytest.mark.parametrize("name", CASES.loc[~CASES["setting"].str.startswith("Basic"), "name"].unique())
 def test_a_case_draws_what_its_log_says(name: str) -> None:
-    (case,) = some(name, rows=1_000).itertuples()
+    case = CASES[CASES["name"] == name].iloc[0]
     log = log_of(case, np.random.default_rng(0))
-    assert (len(log), "propensity" in log) == (1_000, case.propensities == "recorded")
+    assert (len(log), "propensity" in log) == (case.rows, case.propensities == "recorded")
     assert log["label"].isna()[log["decision"] == 0].all()
     truth = truth_of(made(case.draw, 20_000, np.random.default_rng(1)), case.cost)
     assert np.isfinite(truth).all()
 
 
-def test_a_study_goes_on_where_it_was_interrupted_and_its_estimates_reproduce_the_truth(
-    use: Use, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_studies_follow_logs_whose_estimates_reproduce_the_truth(
+    use: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Then the studies of evaluations are made; a file of another revision is left alone."""
-    use(some(*FEW))
-    studies, logs = Mock(), Mock(wraps=simulations.make)
+    use(*FEW)
+    studies = Mock()
     monkeypatch.setattr(simulations, "simulations", studies)
-    monkeypatch.setattr(simulations, "make", logs)
     monkeypatch.chdir(tmp_path)
     for page, key in ("of_logs", "counts"), ("of_studies", "simulations_swaps"):
         Path(page).write_text(f"<!-- begin: {key} -->\n<!-- end: {key} -->\n")
-    words = [*"evidence --hours 4 -o made --into of_logs --into of_studies --logs".split()]
-    texts = [""]
-    for number in ("20", "100"):
-        assert main([*words, number]) == 0
-        (file,) = Path("made").glob(FILE.format("*"))
-        texts.append(file.read_text())
-        assert texts[-1].startswith(texts[-2])
-    assert logs.call_args.args[-1] == 3.0  # hours, of four
+    words = "evidence --hours 4 -o made --into of_logs --into of_studies --logs 100"
+    assert main(words.split()) == 0
     assert "|  | logs | 20 |" in Path("of_logs").read_text()
     *_, into, _, asked, hours = studies.call_args.args
     assert (into, 3.5 < hours <= 4) == ([Path("of_studies")], True)
     assert {"impact", "monitor", "swaps"} <= {*asked} <= {*SIMULATED} - {"guard", "drift", "splits"}
-    found = simulations.found(file)
-    assert found.groupby("case")["replicate"].unique().map(list).to_list() == [[*range(10)]] * 2
-    right, wrong = (summary(found[found["case"] == case]).set_index("estimator") for case in (0, 1))
-    sure = right.loc[["dr", "sndr", "ips", "snips"]]
+    told = summary(simulations.found(Path("made", FILE)), "case", ["case", "estimator"])
+    sure, wrong = told.loc[0].loc[["dr", "sndr", "ips", "snips"]], told.loc[1]
     assert (sure["error"].abs() < 4 * sure["error_se"]).all()
     assert sure["covered"].min() >= 0.8
     assert (sure[["answered", "refused", "logs"]] == [1, 0, 10]).all(axis=None)
-    assert np.isnan(right.loc["dm", "covered"])
+    assert np.isnan(told.at[(0, "dm"), "covered"])
     assert (wrong["refused"] == 1).all()
-    file.rename(file.with_name(FILE.format("another")))
-    assert main([*words, "20"]) == 0
-    assert file.read_text() == texts[1]
     assert main(["evidence", "-o", "empty", "--hours", "0"]) == 1
     assert capsys.readouterr().err.endswith("reproduction: empty: nothing has been evaluated yet\n")
 
 
 def test_the_page_leads_with_what_covers_too_rarely(
-    use: Use, tmp_path: Path, file_regression: FileRegressionFixture
+    use: Callable[..., None], tmp_path: Path, file_regression: FileRegressionFixture
 ) -> None:
     """Half of the intervals of the log that can tell have the truth; a score's are as they should be."""
-    use(some(*FEW, "selected by another score"))
-    shutil.copy(Path(__file__).with_suffix("") / "evaluations.csv", tmp_path / FILE.format("made_up"))
+    use(*FEW, "selected by another score")
+    shutil.copy(Path(__file__).with_suffix("") / "evaluations.csv", tmp_path / FILE)
     page = tmp_path / "evidence.md"
     keys = ("counts", "low", "coverage", "refusals", "scores", "tables/low")
     page.write_text("".join(f"<!-- begin: {key} -->\n<!-- end: {key} -->\n" for key in keys))
@@ -117,9 +100,9 @@ def test_the_page_leads_with_what_covers_too_rarely(
     file_regression.check(re.sub(r"\*Made .*\*\n", "", page.read_text()), extension=".md")
 
 
-def test_a_log_that_cannot_be_read_counts_as_refused(use: Use) -> None:
-    few = some("1 % negatives, recorded", "1 % negatives, recorded", rows=30)  # without a negative label
-    use(few.assign(options=[{}, {"person": "nobody"}]))
+def test_a_log_that_cannot_be_read_counts_as_refused(use: Callable[..., None]) -> None:
+    # Few people are without a negative label.
+    use(*["1 % negatives, recorded"] * 2, rows=30, options=[{}, {"person": "nobody"}])
     assert judged(0, 0)["estimate"].notna().any()
     assert judged(1, 0)[["estimate", "low"]].isna().all(axis=None)
 

@@ -1,6 +1,5 @@
 """Logs as a benchmark: their truth, and scores of estimators whose quality is known."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,63 +9,54 @@ import pandas as pd
 import pytest
 from pytest_regressions.dataframe_regression import DataFrameRegressionFixture
 from pytest_regressions.file_regression import FileRegressionFixture
+from scipy.special import expit
 
 from reproduction import logs
 from reproduction.__main__ import main
-from reproduction.logs import ANSWERS, DECISIONS, TARGETS, score_table, truth_of
+from reproduction.logs import ANSWERS, DECISIONS, score_table, truth_of
 from reproduction.plan import LOGS, plan
 from tests.made_up import made_up
 
 pytestmark = pytest.mark.whole
 
 FOLDER = Path(__file__).with_suffix("")
-WORDS = ["dataset=fico", "initial_policy=harsh", "seeds=1"]
 N = 3000
 SCORE = np.random.default_rng(0).normal(size=N)
-CHANCE = 1 / (1 + np.exp(-SCORE))
+CHANCE = expit(SCORE)
 LABEL = (np.random.default_rng(1).random(N) < CHANCE).astype(float)
-POLICIES = {"accept_all": np.ones(N), "oracle": 1.0 * (CHANCE > 0.5), "oracle_fair": 1.0 * (CHANCE > 0.6)}
+POLICIES = {"accept_all": 1.0, "oracle": 1.0 * (CHANCE > 0.5), "oracle_fair": 1.0 * (CHANCE > 0.6)}
+MODELS = POLICIES | {"fairlog": 0.1 + 0.8 * CHANCE}
+WORDS = ["dataset=fico", "initial_policy=harsh", "seeds=1", f"model={','.join(MODELS)}"]
 
 
-def decide(path: Path, propensity: np.ndarray, score: np.ndarray = SCORE) -> None:
-    """Write a run's decisions.csv with given propensities."""
-    accepted = np.random.default_rng(2).random(N) < propensity
-    people = pd.DataFrame({"seed": 0, "time_step": np.arange(N) // 50 + 1, "score": score})
-    people = people.assign(sex=np.where(np.arange(N) % 3, "f", "m"), propensity=propensity)
-    people = people.assign(decision=accepted.astype(int), label=np.where(accepted, LABEL, np.nan))
-    path.mkdir(parents=True, exist_ok=True)
-    people.to_csv(path / DECISIONS, index=False)
-
-
-@pytest.fixture
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Path]:
-    """Folders of runs of the targets and of FairLog, by model."""
+@pytest.fixture(autouse=True)
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of the targets and of FairLog, each in the folder of its model."""
     monkeypatch.chdir(tmp_path)
-    planned = plan(LOGS, [*WORDS, f"model={','.join(TARGETS)},fairlog"])
-    results = [replace(made_up(*one.words), path=tmp_path / one.model) for one in planned]
-    for model, propensity in {**POLICIES, "fairlog": 0.1 + 0.8 * CHANCE}.items():
-        decide(tmp_path / model, propensity)
+    results = [replace(made_up(*one.words), path=Path(one.model)) for one in plan(LOGS, WORDS)]
+    people = pd.DataFrame({"seed": 0, "time_step": np.arange(N) // 50 + 1, "score": SCORE})
+    people["sex"] = np.where(np.arange(N) % 3, "f", "m")
+    for model, propensity in MODELS.items():
+        accepted = np.random.default_rng(2).random(N) < propensity
+        own = people.assign(propensity=propensity, decision=1 * accepted, label=LABEL)
+        Path(model).mkdir()
+        own.assign(label=own["label"].where(accepted)).to_csv(Path(model, DECISIONS), index=False)
     monkeypatch.setattr(logs, "make", lambda *_, **__: [])
     monkeypatch.setattr(logs, "load_results", lambda _: SimpleNamespace(results=results))
-    return {model: tmp_path / model for model in (*TARGETS, "fairlog")}
 
 
 def test_our_answers_are_near_the_truth_and_others_are_scored_beside_them(
-    runs: Mapping[str, Path], file_regression: FileRegressionFixture
+    file_regression: FileRegressionFixture,
 ) -> None:
     Path("page.md").write_text("<!-- begin: logs -->\n<!-- end: logs -->\n")
-    words = ["logs", *WORDS, f"model={','.join(runs)}", "-o", "bundle"]
+    words = ["logs", *WORDS, "-o", "bundle"]
     assert main(words) == 0
-    (log,), (truth,) = (
-        [read(path) for path in Path("bundle", kind).iterdir()]
-        for kind, read in (("logs", pd.read_parquet), ("truth", pd.read_csv))
-    )
-    assert log["label"].isna().equals(log["decision"] == 0)  # what the log withholds
+    (log,), (truth,), (path,) = (Path("bundle", kind).iterdir() for kind in ("logs", "truth", "answers"))
+    shown, told, own = pd.read_parquet(log), pd.read_csv(truth), pd.read_csv(path)
+    assert shown["label"].isna().equals(shown["decision"] == 0)  # what the log withholds
     expected = [(policy * (LABEL - 0.5)).mean() for policy in POLICIES.values()]
-    assert truth["truth"][truth["quantity"] == "value"].to_list() == pytest.approx(expected)
+    assert told["truth"][told["quantity"] == "value"].to_list() == pytest.approx(expected)
     # What is there is kept; a file of answers is scored too.
-    (path,) = Path("bundle/answers").iterdir()
-    own = pd.read_csv(path)
     own[own["estimator"].isin(["dr", "naive"])].to_csv(path, index=False)
     own[own["estimator"] == "snips"].assign(estimate=0.9).to_csv("mine.csv", index=False)
     assert main([*words, "--answers", "mine.csv", "--into", "page.md"]) == 0
@@ -74,18 +64,16 @@ def test_our_answers_are_near_the_truth_and_others_are_scored_beside_them(
     assert ", ".join(ANSWERS) in Path("bundle/README.md").read_text()
 
 
-def test_mistakes_are_one_line(runs: Mapping[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    decide(runs["accept_all"], np.ones(N), SCORE[::-1])
-    path = Path("mine.csv")
-    said = [f"{runs['fairlog']}: other applicants than those of model=accept_all; make both anew"]
-    assert main(["logs", *WORDS, f"model={','.join(runs)}"]) == 1
-    for content in ("", ",".join(ANSWERS[:-1])):
-        path.write_text(content)
-        assert main(["logs", "--answers", "mine.csv"]) == 1
-        said.append(f"--answers mine.csv: cannot be read as CSV with the columns {', '.join(ANSWERS)}: ")
-    for line, start in zip(capsys.readouterr().err.splitlines(), said, strict=True):
-        assert line.startswith(f"reproduction: {start}")
-    assert line.endswith("['high']")
+def test_mistakes_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    people = Path("accept_all", DECISIONS)
+    people.write_text(people.read_text().replace(",f,", ",m,", 1))
+    assert main(["logs", *WORDS]) == 1
+    Path("mine.csv").write_text(",".join(ANSWERS[:-1]))
+    assert main(["logs", "--answers", "mine.csv"]) == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "reproduction: fairlog: other applicants than those of model=accept_all; make both anew"
+    assert second.startswith("reproduction: --answers mine.csv: ")
+    assert second.endswith("['high']")
 
 
 def test_truth_and_scores_by_hand(dataframe_regression: DataFrameRegressionFixture) -> None:

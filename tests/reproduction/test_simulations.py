@@ -12,7 +12,7 @@ from fairall import FairAllError
 from reproduction import simulations
 from reproduction.fingerprint import SIMULATED
 from reproduction.pages import read_table
-from reproduction.simulations import Case, cases, events, found, make, table
+from reproduction.simulations import Case, cases, events, make, table
 
 
 @pytest.mark.parametrize("name", SIMULATED)
@@ -29,38 +29,29 @@ def test_claims_hold_in_the_committed_tables(name: str) -> None:
         assert {*own[-1].replicate(np.random.default_rng(0))} <= {*shown.loc[own[-1].name].index}
 
 
-@pytest.fixture
-def coin(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The numbers that a study of a coin has drawn."""
+def test_a_study_goes_on_where_it_was_interrupted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     drawn: list[float] = []
 
     def toss(random: np.random.Generator) -> dict[str, bool]:
         drawn.append(random.random())
         return {"heads": drawn[-1] < 0.5} if drawn[-1] < 0.9 else {}
 
+    coins = [Case(name, toss, 12, {"heads": "≤ 90 %"}) for name in ("fair", "of one toss")]
     monkeypatch.setitem(SIMULATED, "coin", {"title": "Coin", "note": ""})
-    monkeypatch.setattr(
-        simulations,
-        "cases",
-        lambda _: [Case(name, toss, 12, {"heads": "≤ 90 %"}) for name in ("fair", "of one toss")],
-    )
-    return drawn
-
-
-def test_a_study_goes_on_where_it_was_interrupted(coin: list[float], tmp_path: Path) -> None:
+    monkeypatch.setattr(simulations, "cases", lambda _: coins)
     file = tmp_path / "coin.csv"
     make_on = partial(make, file, partial(events, "coin"), [12, 1])
     make_on(hours=0.0)
     assert not file.exists()
     make_on()
-    whole, first = found(file), [*coin]
+    lines, first = file.read_text().splitlines(keepends=True), [*drawn]
     assert len(first) == len({*first}) == 13
     # The cases progress alike.
     assert pd.read_csv(file)["case"].to_list() == [0, 1, *[0] * 11]
-    file.write_text("".join(file.read_text().splitlines(keepends=True)[:6]))
+    file.write_text("".join(lines[:6]))
     make_on()
-    assert coin == first + first[5:]
-    assert found(file).equals(whole)
+    assert drawn == first + first[5:]
+    assert file.read_text() == "".join(lines)
     row, *_ = table("coin", file).frame.itertuples()
     counted = [number for number in (first[0], *first[2:]) if number < 0.9]
     heads = sum(number < 0.5 for number in counted)

@@ -13,7 +13,8 @@ from fairall.errors import FairAllError
 from fairall.evaluate.estimated import nuisance
 from fairall.evaluate.estimated.nuisance import Fitted, fit
 from fairall.evaluate.log import DecisionLog
-from reproduction.simulated_models import COLUMNS, SHARED, people
+from reproduction.population import COLUMNS
+from reproduction.simulated_models import people
 from tests.evaluate.simulated import applicants, log_of
 
 
@@ -37,7 +38,7 @@ def test_models_converge_to_a_logistic_truth(model: str) -> None:
     assert np.mean(errors[1]) < 0.6 * np.mean(errors[0])
 
 
-@pytest.mark.parametrize("world", [{"shared": SHARED["parity of two"]}, {"kind": "tails"}])
+@pytest.mark.parametrize("world", [{"shared": "parity of two"}, {"kind": "tails"}])
 def test_auto_finds_what_the_logistic_regression_cannot_and_is_calibrated(world: dict[str, Any]) -> None:
     one = people(np.random.default_rng(0), 3000, **world)
     log = DecisionLog.of(one.table, **COLUMNS)
