@@ -21,10 +21,14 @@ def test_claims_hold_in_the_committed_tables(name: str) -> None:
     claimed = {(case.name, event): claim for case in own for event, claim in case.claims.items()}
     assert shown.loc[shown["claim"] != "", "claim"].to_dict() == claimed
     assert {*shown.index.get_level_values("group")} == {case.name for case in own}
+    counts = shown["replicates"].str.extract(r"(\d+) of (\d+)").astype(int)
+    share = shown.filter(like="95 % interval").iloc[:, 0].str.split(" ").str[0].astype(float)
+    assert share.tolist() == pytest.approx((100 * counts[0] / counts[1]).tolist(), abs=0.0501)
+    most = counts[1].groupby("group").max()
+    assert {case.name: case.replicates for case in own if most[case.name] > case.replicates} == {}
     for row, claim in claimed.items():
-        times, of = map(int, shown.at[row, "replicates"].split(" of "))
         sign, limit, _ = claim.split()
-        assert (times - float(limit) / 100 * of) * {"≥": 1, "≤": -1}[sign] >= 0, row
+        assert (100 * counts[0] / counts[1] - float(limit))[row] * {"≥": 1, "≤": -1}[sign] >= 0, row
     if SIMULATED[name]["module"] != "simulated_ledgers":  # which take seconds
         assert {*own[-1].replicate(np.random.default_rng(0))} <= {*shown.loc[own[-1].name].index}
 
