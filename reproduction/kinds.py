@@ -12,8 +12,8 @@ from fairall.display import Cell, PageTable, Row, mean_interval, mean_std, numbe
 from fairall.metrics import Spread
 from fairall.report import LEVEL, WITH_ROW, holm, paired_difference, paired_p, pairwise_p
 from fairall.results import REFERENCES
+from reproduction.items import table_of
 from reproduction.questions_hidden import held
-from reproduction.tables import shown_table
 from reproduction.values import Facts, by_words, differences, finished, long, words
 
 Spec = Mapping[str, Any]
@@ -45,7 +45,7 @@ def table(spec: Spec, runs: Iterable[Facts], cells: Iterable[Facts]) -> PageTabl
         for name, own in names.items()
     ]
     of_page = {name: spec[name] for name in ("key", "title", "note")}
-    return shown_table(columns, rows, [run["planned"] for run in runs], **of_page)
+    return table_of(columns, rows, None, [run["planned"] for run in runs], **of_page)
 
 
 def placed(spec: Spec, runs: Iterable[Facts]) -> list[Facts]:
