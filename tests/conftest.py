@@ -1,6 +1,7 @@
 """What many tests need: commands, composed configurations, small people, and where raw data is."""
 
 import ast
+import contextlib
 import copy
 import functools
 import io
@@ -104,8 +105,9 @@ def _without_waiting_for_disks() -> Iterator[None]:
     """Let neither files nor SQLite wait for the disk: what tests look at survives all but a loss of power."""
 
     def at_once(connection: Any, _: object) -> None:
-        if isinstance(connection, sqlite3.Connection):
-            connection.execute("pragma synchronous = off")
+        with contextlib.suppress(sqlite3.DatabaseError):  # files of tests that are no databases
+            if isinstance(connection, sqlite3.Connection):
+                connection.execute("pragma synchronous = off")
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(os, "fsync", lambda _: None)
