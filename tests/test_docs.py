@@ -60,6 +60,7 @@ def written(text: str, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.whole
 def test_commands_that_run_compose() -> None:
     composed = []
     for command in (command for page in MARKDOWN for command in commands(page)):

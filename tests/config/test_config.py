@@ -48,6 +48,7 @@ def test_protocols_are_the_designs(i: int, name: str, compose_config: ComposeCon
     assert plain(compose_config(f"protocol={name}").protocol) == designed
 
 
+@pytest.mark.whole
 def test_every_choice_is_possible_with_the_hyperparameters_of_every_data_set() -> None:
     needed = [f"dataset.{key}=x" for key in NEEDED]
     words = [[f"{group}={name}" for group, name in zip(GROUPS, names, strict=True)] for names in CHOSEN]

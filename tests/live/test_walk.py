@@ -58,7 +58,10 @@ select id from touched order by id"""
 METHODS = {"none": [*METHOD, "seeds=2"], "rows": MEMORY, "copies": COPIES, "known": KNOWN}
 
 
-@pytest.mark.parametrize("memory", METHODS)
+@pytest.mark.parametrize(
+    "memory",
+    [pytest.param(name, marks=[pytest.mark.whole] * (name in ("none", "copies"))) for name in METHODS],
+)
 def test_verbs_in_any_order(memory: str, ledger: Make, tmp_path: Path) -> None:
     settings = [*METHODS[memory], f"live.horizon={HORIZON}d", "live.held_out=0.2", "live.explore=0.3"]
     own, place, chance = ledger(*settings, name="a.db"), tmp_path / "a.db", random.Random(0)

@@ -139,7 +139,12 @@ def finish(start: Start, cache: Cache, tmp_path: Path) -> Start:
     return finished
 
 
-@pytest.fixture(params=[*(f"model={name}" for name in FILES if name != "opt_fair"), *VARIANTS])
+@pytest.fixture(
+    params=[
+        *(f"model={name}" for name in FILES if name != "opt_fair"),
+        *(pytest.param(words, marks=pytest.mark.whole) for words in VARIANTS),
+    ]
+)
 def make(request: pytest.FixtureRequest, start: Start, cache: Cache) -> Start:
     """The run of a method after Phase I, for which words say the seeds."""
 
@@ -311,7 +316,7 @@ RULES = [
     f"{EQUAL} fairness.blind=true {GROUPS}",
     f"{GROUPS} {PARITY} {EXPLORE}=bounded",
 ]
-QUICK = 4  # of them are tried by `make test`
+QUICK = 3  # of them are tried by `make test`
 # Rules that methods do not run under: what is in the words, of which methods, and what they are told.
 WHY_NOT = [
     ("", {"opt_fair"}, r"model=opt_fair reads K, and the data set has "),

@@ -27,6 +27,7 @@ def printed(row: str, dataset: str) -> list[Any]:
     return [[*map(int, value.split("x"))] if isinstance(value, str) else value for value in values]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("dataset", ["synthetic", "compas", "credit", "meps", "csv"])
 @pytest.mark.parametrize("group", STUDIES)
 def test_grids_are_those_of_the_papers_table(group: str, dataset: str) -> None:

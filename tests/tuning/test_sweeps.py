@@ -143,6 +143,7 @@ COST = """
 """.split()
 
 
+@pytest.mark.whole
 @pytest.mark.usefixtures("broken")
 @pytest.mark.parametrize(
     ("words", "name", "reason"),
@@ -159,6 +160,7 @@ def test_what_selects_nothing(words: list[str], name: str, reason: str, reported
         reported(name, export=Path("tuned"))
 
 
+@pytest.mark.whole
 @pytest.mark.usefixtures("broken")
 def test_a_study_is_in_a_database_of_optuna() -> None:
     storage = f"sqlite:///{Path.cwd()}/mine.db"
@@ -192,6 +194,7 @@ def test_a_database_that_fails_in_a_sweep_is_one_line(
         assert said.startswith(f"fairall: {UNUSABLE}")
 
 
+@pytest.mark.whole
 def test_the_measure_of_a_user_is_an_objective() -> None:
     Path("my_measures.py").write_text(
         "from fairall.metrics import measure\n"
@@ -203,6 +206,7 @@ def test_the_measure_of_a_user_is_an_objective() -> None:
     assert study().costs["mean_rejection"].between(0, 1, inclusive="neither").all()
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("rates", "code"), [("-1,0.01", 0), ("-1,-2", 1)])
 def test_hydras_own_sweeper_has_objectives_and_an_exit_code(rates: str, code: int) -> None:
     words = """
