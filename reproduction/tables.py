@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import pandas as pd
@@ -105,21 +104,24 @@ def _printed(run: Result, measure: Quantity, mean: float | None) -> tuple[str, d
 def acceptance_table(planned: Sequence[Planned], **shown: Any) -> PageTable:
     """Acceptance rates of the initial policies on the pools of the data sets that have a finished run.
 
-    Data sets that are not on this machine are left out.
+    Data sets that are not on this machine are `lacking`, with the command that fetches them.
     """
-    rows = []
+    rows, lacking = [], []
     for dataset in (name for name in DATASETS if any(one.run for one in planned if one.dataset == name)):
-        with suppress(FairAllError):
+        try:
             pool = load_dataset(dataset).prepare().pool_table
-            for policy in ("lenient", "harsh"):
-                accepted, cells = load_initial_policy(policy, dataset).decide(pool), []
-                of_groups = accepted, accepted[pool.s == 1], accepted[pool.s == -1]
-                for of, paper in zip(of_groups, acceptance_rates(policy, dataset), strict=True):
-                    ours = float(of.mean())
-                    differs = ", differs" if abs(ours - paper) > SAME_RATE else ""
-                    cells.append(Cell(f"{100 * ours:.2f}", f"{100 * paper:.2f}{differs}"))
-                rows.append(Row(dataset_label(dataset), policy, cells))
-    return table_of(GROUPS, rows, None, **shown)
+        except FairAllError:
+            lacking.append((dataset_label(dataset), f"python -m fairall data fetch {dataset}"))
+            continue
+        for policy in ("lenient", "harsh"):
+            accepted, cells = load_initial_policy(policy, dataset).decide(pool), []
+            of_groups = accepted, accepted[pool.s == 1], accepted[pool.s == -1]
+            for of, paper in zip(of_groups, acceptance_rates(policy, dataset), strict=True):
+                ours = float(of.mean())
+                differs = ", differs" if abs(ours - paper) > SAME_RATE else ""
+                cells.append(Cell(f"{100 * ours:.2f}", f"{100 * paper:.2f}{differs}"))
+            rows.append(Row(dataset_label(dataset), policy, cells))
+    return table_of(GROUPS, rows, None, lacking=lacking, **shown)
 
 
 def hyperparameter_table(planned: Sequence[Planned], **of_page: Any) -> PageTable:
