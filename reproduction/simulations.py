@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from fairall import FairAllError, places
@@ -142,7 +143,8 @@ def make(
     end = time.time() + 3600 * hours
 
     def rows(place: int, number: int) -> pd.DataFrame:
-        made = replicate(place, number) if time.time() < end else pd.DataFrame()
+        with threadpool_limits(1):  # sums do not depend on the number of threads
+            made = replicate(place, number) if time.time() < end else pd.DataFrame()
         return made.assign(case=place, replicate=number)
 
     left = {(place, number) for place, count in enumerate(counts) for number in range(count)}
