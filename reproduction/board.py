@@ -53,7 +53,7 @@ WAYS = (
 NOT_MADE, NO_VALUE = "not made", "no seed has a value"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # so that it can be the key of a cache
 class Board:
     """Runs of methods on tasks, a data set after an initial policy each, and what follows from them.
 
@@ -132,7 +132,7 @@ class Board:
             if (one.dataset, one.row) not in self.means.index
         }
 
-    @property
+    @cached_property
     def seconds(self) -> pd.Series:
         """Measured processor time of the runs with values by data set and method; NaN where unknown."""
         return pd.Series(

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
-import yaml
 
 from fairall.display import Cell, PageTable, Row
 from fairall.report import LEVEL, dataset_label, holm, measures, paired_p
 from reproduction.items import table_of
 from reproduction.plan import DATASETS, Planned, by_model
 from reproduction.tables import by_dataset
+from reproduction.words import words_of
 
 REPRODUCED, IN_DIRECTION, NOT, MISSING = "reproduced", "in direction only", "not reproduced", "missing"
 ON_SPLIT = f"{REPRODUCED} on this split"  # where all seeds have the same
@@ -50,10 +49,7 @@ class Claim(NamedTuple):
     no_worse: bool = False
 
 
-REAL, SYNTHETIC = (
-    [Claim(**claim) for claim in claims]
-    for claims in yaml.safe_load(Path(__file__).with_name("claims.yaml").read_text()).values()
-)
+REAL, SYNTHETIC = ([Claim(**claim) for claim in claims] for claims in words_of("claims").values())
 
 
 def judge(claims: Iterable[Claim], planned: Sequence[Planned]) -> pd.DataFrame:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 from sklearn.dummy import DummyClassifier
 
 from fairall import FairAllError
@@ -18,6 +17,7 @@ from fairall.evaluate import compare, evaluate
 from reproduction import simulations
 from reproduction.evidence_logs import DIFFERENCE, SECOND, made, truth_of
 from reproduction.population import Random
+from reproduction.words import words_of
 
 FILE = "evaluations.csv"
 POPULATION = 2_000_000  # people that the truth of a population is computed from, by their probabilities
@@ -25,7 +25,7 @@ COLUMNS = ["quantity", "estimator", "estimate", "low", "high", "truth"]
 STANDARD: dict[str, Any] = {"decision": "decision", "label": "label", "sensitive": "s"}
 # Names of quantities by policy of a comparison, but for the first, or by group of a score.
 WHOSE = {"B: second": SECOND, "B − A": DIFFERENCE, "everybody": "score: {}"}
-STUDY = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+STUDY = words_of("evidence")
 # Kinds of logs with a number of rows, as the file has them; `share`: of the number of logs of a basic case.
 CASES = pd.DataFrame(
     {"setting": setting, **case, "rows": rows, "share": share}

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -31,6 +30,7 @@ from fairall.metrics import Spread
 from reproduction.items import grid_of
 from reproduction.pages import publish, read_table, refuse
 from reproduction.plan import ABLATION, grid
+from reproduction.words import words_of
 
 NUMBER = r"(−?\d+(?:\.\d+)?)"
 # What cells of tables of results hold.
@@ -223,5 +223,5 @@ def draw_means(
 
 FIGURES = tuple(
     PageFigure(key=f"findings_{key}", title=title, note=note, wide=True, draw=partial(draw, **drawn))
-    for key, (title, note, drawn) in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text()).items()
+    for key, (title, note, drawn) in words_of("findings").items()
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from textwrap import shorten
 from typing import Any
 
@@ -84,6 +85,7 @@ def method_table(own: Board, method: str) -> PageTable:
     return _table("method" if own.compared else "untested", columns, rows, planned, **shown)
 
 
+@cache
 def cells_of(own: Board) -> pd.DataFrame:
     """What is shown on a task, a column per measure: of methods by rank, missing ones, and references.
 

@@ -192,8 +192,8 @@ def fill(page: Path, blocks: Mapping[str, str], known: Iterable[str] = ()) -> se
 
 def copy_figures(page: Path, figures: Path) -> None:
     """Copy figures that a page names, and those that `figures/` beside it has already, from a folder."""
-    beside = page.parent / "figures"
+    beside, text = page.parent / "figures", page.read_text()
     for path in figures.glob("*.png"):
-        if f"(figures/{path.name})" in page.read_text() or (beside / path.name).exists():
+        if f"(figures/{path.name})" in text or (beside / path.name).exists():
             beside.mkdir(exist_ok=True)
             shutil.copyfile(path, beside / path.name)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import yaml
 from matplotlib.figure import Figure
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score, roc_curve
@@ -27,6 +26,7 @@ from reproduction.kinds import PLACES, cells_of, table
 from reproduction.pages import publish, refuse
 from reproduction.study_figures import Mark, draw_panels
 from reproduction.values import Facts, differences
+from reproduction.words import words_of
 
 COMMAND = "reject_inference"
 OURS, THEIRS = "FairAll", "rejectkit"
@@ -36,7 +36,7 @@ SELECTIONS = {"mar": "by features", "mnar": "by features and the label", "cutoff
 PARITY = "fairness=demographic_parity"
 MEASURED = {"auc": "AUC", "utility": "utility"}  # shown by data set and drawn
 CLEAR = 5e-3  # gap of AUC between oracle and accepted only from which on rejectkit gives a recovery
-STUDY: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+STUDY = words_of("reject_inference")
 AXES = {"dataset": STUDY["dataset"].split(","), "selection": STUDY["selection"]}
 
 

@@ -23,15 +23,15 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 import pandas as pd
-import yaml
 
 from fairall import FairAllError, is_finished
 from reproduction.plan import Planned, added, plan, sweeps_of
+from reproduction.words import words_of
 
 GRACE = 20.0  # seconds for an interrupted run to save its state or log its result
 COLUMNS = ["words", "overrides", "model", "dataset", "seeds", "wall_seconds", "cpu_seconds"]
 # Seconds of runs on another machine by method and data set, with so many seeds; those of others.
-REFERENCE = yaml.safe_load(Path(__file__).with_name("run_seconds.yaml").read_text())
+REFERENCE = words_of("run_seconds")
 REFERENCE_SEEDS, UNKNOWN = 10, 120.0
 
 Failures = list[tuple[Planned, str]]
