@@ -55,7 +55,8 @@ def survives(
 
     calm = shutil.copytree(begin, place / "calm")
     with contextlib.chdir(calm):
-        work(calm)  # in this process, whose imports the forked ones share
+        # In this process, whose imports the forked ones share.
+        assert not getattr(work(calm), "returncode", 0)
     for kills, number in zip(itertools.count(), itertools.cycle(by)):
         hunted = shutil.copytree(begin, place / str(kills))
         done = not killed(work, hunted, 1 + kills * step, number)

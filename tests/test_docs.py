@@ -179,8 +179,8 @@ def test_commands_of_pages_end_well(page: str, tmp_path: Path) -> None:
         assert [content for _, content in files(text)] == code(text)
         assert len(said) >= 3
         assert [row for row in DIGITS.findall(text) if row not in "".join(said)] == []
-    for command in re.findall(r"`(python -m reproduction runs tables [^`]+)`", text):  # hours
-        assert run(f"{command} model=fairlog --dry-run", tmp_path).startswith("Runs: ")
+    for command in re.findall(r"`(python -m reproduction runs [^`]+)`", text):  # hours
+        assert run(f"{command} --dry-run", tmp_path).startswith("Runs: ")
 
 
 @pytest.mark.whole
