@@ -13,7 +13,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -167,6 +167,11 @@ def imported(code: str, *names: str) -> tuple[str, list[str]]:
     ended = own_process("-c", ask, check=True)
     *said, found = ended.stdout.splitlines(keepends=True)
     return "".join(said), ast.literal_eval(found)
+
+
+def only_whole(values: Iterable[Any]) -> list[Any]:
+    """Parameters of tests that `make test` leaves out."""
+    return [pytest.param(value, marks=pytest.mark.whole) for value in values]
 
 
 def run_folder(outputs: Path) -> Path:

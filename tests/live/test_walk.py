@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.kills import content
 from fairall import Ledger
+from tests.conftest import only_whole
 from tests.live.conftest import COPIES, KNOWN, MEMORY, METHOD, STEP, Make, at, people, refusing, rows
 
 HORIZON = 3  # time steps
@@ -55,13 +56,10 @@ with recursive touched(id) as (
 select id from touched order by id"""
 
 
-METHODS = {"none": [*METHOD, "seeds=2"], "rows": MEMORY, "copies": COPIES, "known": KNOWN}
+METHODS = {"rows": MEMORY, "known": KNOWN, "none": [*METHOD, "seeds=2"], "copies": COPIES}
 
 
-@pytest.mark.parametrize(
-    "memory",
-    [pytest.param(name, marks=[pytest.mark.whole] * (name in ("none", "copies"))) for name in METHODS],
-)
+@pytest.mark.parametrize("memory", ["rows", "known", *only_whole(["none", "copies"])])
 def test_verbs_in_any_order(memory: str, ledger: Make, tmp_path: Path) -> None:
     settings = [*METHODS[memory], f"live.horizon={HORIZON}d", "live.held_out=0.2", "live.explore=0.3"]
     own, place, chance = ledger(*settings, name="a.db"), tmp_path / "a.db", random.Random(0)

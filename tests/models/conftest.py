@@ -1,7 +1,7 @@
 """People to learn from, decided by others, and small problems for methods that explore."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations
 from typing import Any, TypeVar
@@ -15,6 +15,8 @@ from torch import Tensor
 from fairall.config import compose
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
+from fairall.models import mixture
+from fairall.models.estimators import boosted_trees
 from fairall.models.learner import Learner, Setting
 from fairall.runtime.randomness import SeedStreams
 
@@ -192,3 +194,11 @@ def most_within(worth: np.ndarray, rates: np.ndarray, slack: float, *limits: tup
     solved = linprog(-worth, A_ub=weights, b_ub=most, bounds=(0.0, 1.0))
     assert solved.success
     return float(-solved.fun)
+
+
+@pytest.fixture(scope="module")
+def few_trees() -> Iterator[None]:
+    """Mixtures with few boosted trees, for what does not depend on their number."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mixture, "boosted_trees", lambda: boosted_trees().set_params(max_iter=8))
+        yield

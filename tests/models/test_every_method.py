@@ -1,7 +1,7 @@
 """What is true of every method of conf/model: state, replicates, people, flags, and each rule of a run."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,6 @@ from fairall.display.progress import Display
 from fairall.errors import FairAllError
 from fairall.experiment import job, prepare
 from fairall.live.offline import WEIGH_LABELS
-from fairall.models import mixture
-from fairall.models.estimators import boosted_trees
 from fairall.models.fairness import FairThresholds
 from fairall.models.latent_learner import LatentLearner
 from fairall.models.learner import TAKE_AMOUNTS, FixedPolicy, Learner
@@ -30,7 +28,7 @@ from fairall.online.training import Training
 from fairall.policy import Policy
 from fairall.runtime.randomness import SeedStreams
 from fairall.storage.checkpoint import Cache, Checkpoint
-from tests.conftest import LOANS, as_saved
+from tests.conftest import LOANS, as_saved, only_whole
 from tests.models.conftest import SMALL, propensities, rates_of, same, someone, stacked, taught
 
 Start = Callable[..., Training]
@@ -106,7 +104,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+def start(tmp_path_factory: pytest.TempPathFactory, few_trees: None) -> Start:
     """Makes the run of some words, with small nets and trees, on the labelled of `LOANS`."""
     path = tmp_path_factory.mktemp("labelled") / "loans.csv"
     people = pd.read_csv(LOANS).dropna(subset="repaid")
@@ -121,9 +119,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
         key = str(composed.dataset), composed.protocol.scaler
         return job(composed, lambda *of: known[key] if key in known else known.setdefault(key, prepare(*of)))
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mixture, "boosted_trees", lambda: boosted_trees().set_params(max_iter=5))
-        yield started
+    return started
 
 
 @pytest.fixture
@@ -139,12 +135,7 @@ def finish(start: Start, cache: Cache, tmp_path: Path) -> Start:
     return finished
 
 
-@pytest.fixture(
-    params=[
-        *(f"model={name}" for name in FILES if name != "opt_fair"),
-        *(pytest.param(words, marks=pytest.mark.whole) for words in VARIANTS),
-    ]
-)
+@pytest.fixture(params=[*(f"model={name}" for name in FILES if name != "opt_fair"), *only_whole(VARIANTS)])
 def make(request: pytest.FixtureRequest, start: Start, cache: Cache) -> Start:
     """The run of a method after Phase I, for which words say the seeds."""
 
@@ -344,9 +335,7 @@ WHY_NOT = [
 ]
 
 
-@pytest.mark.parametrize(
-    "rule", [*RULES[:QUICK], *(pytest.param(rule, marks=pytest.mark.whole) for rule in RULES[QUICK:])]
-)
+@pytest.mark.parametrize("rule", [*RULES[:QUICK], *only_whole(RULES[QUICK:])])
 @pytest.mark.parametrize("name", FILES)
 def test_every_method_runs_under_every_rule_or_says_in_a_line_why_not(
     name: str, rule: str, finish: Start

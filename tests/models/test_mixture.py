@@ -12,17 +12,12 @@ from torch import Tensor
 from fairall.config.schema import FairnessConfig, FairnessRule
 from fairall.data.people import Decided
 from fairall.models import mixture
-from fairall.models.estimators import boosted_trees
 from fairall.models.fairness import FairThresholds
 from fairall.runtime.randomness import SeedStreams
 from tests.models.conftest import built, rates_of, swayed
 
 STREAMS = SeedStreams([0, 1], "any")
-
-
-@pytest.fixture(autouse=True)
-def _few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mixture, "boosted_trees", lambda: boosted_trees().set_params(max_iter=8))
+pytestmark = pytest.mark.usefixtures("few_trees")
 
 
 def everybody(decided: Decided) -> Decided:
